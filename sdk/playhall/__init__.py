@@ -1,0 +1,1 @@
+"""Playhall: multiplayer rooms, written in Python."""

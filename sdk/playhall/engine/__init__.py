@@ -1,0 +1,1 @@
+"""The sans-I/O core: no sockets, no clock, no randomness."""

@@ -1,0 +1,1 @@
+"""What a room's author writes with."""

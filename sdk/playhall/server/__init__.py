@@ -1,0 +1,1 @@
+"""Calls from a backend to a running Playhall."""

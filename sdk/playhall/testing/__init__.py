@@ -1,0 +1,1 @@
+"""The test harness: rooms and clients in one process, under its own clock."""

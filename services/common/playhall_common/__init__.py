@@ -1,0 +1,1 @@
+"""What every service shares: configuration, logs, metrics, and the life of a gRPC server."""

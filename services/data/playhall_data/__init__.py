@@ -1,0 +1,1 @@
+"""The data service: owns the SQL database, and knows nothing of live rooms."""

@@ -1,0 +1,1 @@
+"""The room host: runs rooms, and keeps nothing durable and no shared secret."""

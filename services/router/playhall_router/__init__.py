@@ -1,0 +1,1 @@
+"""The router: owns client connections, and never keeps game state."""

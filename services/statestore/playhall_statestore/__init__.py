@@ -1,0 +1,1 @@
+"""The state store: owns room state and its generations, and never runs room code."""

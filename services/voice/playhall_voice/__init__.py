@@ -1,0 +1,1 @@
+"""The voice service: mints voice tokens, and never touches audio."""

@@ -1,1 +1,1 @@
-"""Generated from `protos/`."""
+"""Generated from protos/playhall/api; see there."""

@@ -1,0 +1,80 @@
+# The only front door: what CI runs, people run. `make help` lists the targets.
+
+EXAMPLE ?= dots
+PORT ?= 7350
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+WEB := clients/web
+PYTHON_READY := .venv/ready.stamp
+WEB_READY := $(if $(wildcard $(WEB)/package-lock.json),$(WEB)/node_modules/ready.stamp)
+READY := $(PYTHON_READY) $(WEB_READY)
+
+TEST_DIRS := $(wildcard tests/unit tests/protocol tests/services tests/browser tests/e2e)
+SLOW_TEST_DIRS := $(wildcard tests/chaos tests/charts)
+EXAMPLES := $(patsubst examples/%/playhall.toml,examples/%,$(wildcard examples/*/playhall.toml))
+PACKAGES := sdk/playhall $(wildcard services/*/playhall_*)
+
+.DEFAULT_GOAL := help
+.PHONY: play test test-all check fmt gen ledger bench clean help ready chromium
+
+play: ready ## Start Playhall with an example game (EXAMPLE=dots PORT=7350)
+	@exec $(BIN)/playhall dev examples/$(EXAMPLE) --port $(PORT)
+
+test: ready chromium ## Run every test but chaos and charts; installs what it needs
+	$(BIN)/pytest $(TEST_DIRS) $(PYTEST_ARGS)
+	@set -e; for example in $(EXAMPLES); do echo "pytest $$example"; $(BIN)/pytest $$example $(PYTEST_ARGS); done
+	$(if $(WEB_READY),$(BIN)/python -m tools.run_vitest)
+
+test-all: ready chromium ## Run chaos and chart tests
+	$(if $(SLOW_TEST_DIRS),$(BIN)/pytest $(SLOW_TEST_DIRS) $(PYTEST_ARGS),@echo "test-all: tests/chaos and tests/charts do not exist yet; nothing was run")
+
+check: ready ## Check style, types, the dependency law, the contract and the ledger
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(PACKAGES) tools tests conftest.py
+	@set -e; for example in $(EXAMPLES); do echo "mypy $$example"; \
+	  (cd $$example && ../../$(BIN)/mypy --config-file ../../pyproject.toml .); done
+	$(if $(wildcard tests/typing),$(BIN)/pyright tests/typing)
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.check_protos
+	$(BIN)/python -m tools.ledger
+	$(if $(WEB_READY),cd $(WEB) && npm run --silent check)
+
+fmt: ready ## Format, and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+gen: ready ## Write every generated file again (each tools/gen_*.py)
+	@set -e; for generator in $(sort $(basename $(notdir $(wildcard tools/gen_*.py)))); do \
+	  echo $$generator; $(BIN)/python -m tools.$$generator; done
+	$(BIN)/python -m tools.check_protos --update
+
+ledger: ready ## Print how much of docs/ledger.md has tests
+	@$(BIN)/python -m tools.ledger
+
+bench: ready ## Run every benchmark; JSON lines on stdout
+	@set -e; for bench in $(sort $(wildcard benchmarks/*.py)); do $(BIN)/python $$bench; done
+
+clean: ## Remove what make installed and cached (game state in .playhall stays)
+	rm -rf .venv .tools $(WEB)/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+# What every target needs. Stamps keep the second run free; both are older than the locks they stand for when
+# a lock changes.
+ready: $(READY)
+
+$(PYTHON_READY): uv.lock pyproject.toml sdk/pyproject.toml $(wildcard services/*/pyproject.toml) tools/bootstrap.sh
+	@sh tools/bootstrap.sh
+	@touch $@
+
+$(WEB)/node_modules/ready.stamp: $(WEB)/package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm is missing. Install Node.js 20 or newer." >&2; exit 1; }
+	cd $(WEB) && npm ci --no-audit --no-fund
+	@touch $@
+
+chromium: $(PYTHON_READY)
+	@$(BIN)/python -m tools.find_chromium --install >/dev/null

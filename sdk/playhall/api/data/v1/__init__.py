@@ -1,0 +1,1 @@
+"""Generated from protos/playhall/api/data/v1; see there."""

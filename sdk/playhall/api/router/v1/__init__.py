@@ -1,0 +1,1 @@
+"""Generated from protos/playhall/api/router/v1; see there."""

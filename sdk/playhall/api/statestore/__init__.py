@@ -1,0 +1,1 @@
+"""Generated from protos/playhall/api/statestore; see there."""

@@ -1,0 +1,1 @@
+"""Generated from protos/playhall/api/statestore/v1; see there."""

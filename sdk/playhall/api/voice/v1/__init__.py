@@ -1,0 +1,1 @@
+"""Generated from protos/playhall/api/voice/v1; see there."""

@@ -1,0 +1,1 @@
+"""Generators and checks of this repository. None of it is installed by users."""

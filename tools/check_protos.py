@@ -1,9 +1,9 @@
 """Check the contract: how protos/ is written, and that nothing that clients rely on was taken away.
 
-The breaking-change check compares facts, one a line: `Message.field = number label type`, RPCs with their messages,
-enum values. tools/proto_baseline.txt has the facts that were true at the last `make gen`. A fact of the baseline that
-no longer holds is a break; a new one is added by `make gen` (`--update`), which refuses while there are breaks.
-A break on purpose is written with `--accept-breaking`, and stands out in review as removed lines.
+The breaking-change check compares facts, one a line: fields with number and type, RPCs with their messages, enum
+values. tools/proto_baseline.txt has the facts that were true at the last `make gen`. A fact of the baseline that no
+longer holds is a break; a new one is added by `make gen` (`--update`), which refuses while there are breaks. A break
+on purpose is written with `--accept-breaking`, and stands out in review as removed lines.
 """
 
 from __future__ import annotations
@@ -29,11 +29,8 @@ from tools.gen_protos import PROTOS, run_protoc, sources
 
 BASELINE = Path(__file__).parent / "proto_baseline.txt"
 
-# Where a thing's descriptor stands in its file's, as descriptor.proto numbers the fields (SourceCodeInfo.path).
-FILE_MESSAGE, FILE_ENUM, FILE_SERVICE, SERVICE_METHOD, MESSAGE_NESTED, MESSAGE_ENUM = 4, 5, 6, 2, 3, 4
-
-type_name = FieldDescriptorProto.Type.Name
-label_name = FieldDescriptorProto.Label.Name
+# The field numbers of descriptor.proto, of which the place of a comment is made (SourceCodeInfo.Location.path).
+FILE_MESSAGE, FILE_SERVICE, SERVICE_METHOD, MESSAGE_NESTED = 4, 6, 2, 3
 
 
 def load(protos: Path) -> list[FileDescriptorProto]:
@@ -62,7 +59,8 @@ def _lint_file(file: FileDescriptorProto, uses: Counter[str]) -> Iterator[str]:
     directory = PurePosixPath(file.name).parent.as_posix().replace("/", ".")
     if file.package != directory:
         yield f"package {file.package} is not its directory {directory}"
-    commented = {tuple(place.path) for place in file.source_code_info.location if place.leading_comments.strip()}
+    places = file.source_code_info.location
+    commented = {tuple(place.path) for place in places if place.leading_comments.strip()}
     for index, service in enumerate(file.service):
         for at, method in enumerate(service.method):
             if (FILE_SERVICE, index, SERVICE_METHOD, at) not in commented:
@@ -94,8 +92,10 @@ def _lint_enum(enum: EnumDescriptorProto) -> Iterator[str]:
 
 
 def _messages(file: FileDescriptorProto) -> Iterator[tuple[DescriptorProto, str, tuple[int, ...]]]:
-    """Yield every message a person wrote (so not the entries of maps), its name, and its place in the file."""
-    rest = [(message, message.name, (FILE_MESSAGE, at)) for at, message in enumerate(file.message_type)]
+    """Yield every message a person wrote (so not the entries of maps), its name, its place in the file."""
+    rest: list[tuple[DescriptorProto, str, tuple[int, ...]]] = [
+        (message, message.name, (FILE_MESSAGE, at)) for at, message in enumerate(file.message_type)
+    ]
     while rest:
         message, name, path = rest.pop(0)
         if message.options.map_entry:
@@ -136,11 +136,11 @@ def _facts_of_enum(scope: str, enum: EnumDescriptorProto) -> Iterator[str]:
 
 
 def _type_of(field: FieldDescriptorProto, message: DescriptorProto) -> str:
-    entry = next((nested for nested in message.nested_type if field.type_name.endswith(f".{nested.name}")), None)
-    if entry is not None and entry.options.map_entry:
-        key, value = entry.field
-        return f"map<{_type_of(key, entry)}, {_type_of(value, entry)}>"
-    base = field.type_name[1:] or type_name(field.type).removeprefix("TYPE_").lower()
+    for entry in message.nested_type:
+        if entry.options.map_entry and field.type_name.endswith(f".{message.name}.{entry.name}"):
+            key, value = entry.field
+            return f"map<{_type_of(key, entry)}, {_type_of(value, entry)}>"
+    base = field.type_name[1:] or FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
     if field.proto3_optional:
         return f"optional {base}"
     if field.HasField("oneof_index"):
@@ -163,7 +163,7 @@ def main() -> int:
     """Report; with --update, bring the baseline up to date."""
     parser = argparse.ArgumentParser(description="Check protos/.")
     parser.add_argument("--update", action="store_true", help="add new facts to the baseline")
-    parser.add_argument("--accept-breaking", action="store_true", help="make the baseline what protos/ says now")
+    parser.add_argument("--accept-breaking", action="store_true", help="make protos/ the baseline")
     options = parser.parse_args()
     files = load(PROTOS)
     now, baseline = facts(files), read_baseline(BASELINE)

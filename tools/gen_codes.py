@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "protos" / "codes.toml"
 RECONNECTS = {
@@ -18,11 +20,7 @@ RECONNECTS = {
     "backoff": "after a growing wait",
     "now": "at once",
 }
-GRPC_STATUSES = frozenset(
-    "CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED"
-    " RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS"
-    " UNAUTHENTICATED".split()
-)
+GRPC_STATUSES = frozenset(status.name for status in grpc.StatusCode) - {"OK"}
 
 
 class CodesError(Exception):
@@ -68,7 +66,9 @@ def parse(text: str) -> Codes:
     codes = Codes(tuple(_entries(document, "close", Close)), tuple(_entries(document, "error", Error)))
     for close in codes.closes:
         if close.reconnect not in RECONNECTS:
-            raise CodesError(f"{close.name}: reconnect is {close.reconnect!r}, not one of {', '.join(RECONNECTS)}")
+            raise CodesError(
+                f"{close.name}: reconnect {close.reconnect!r} is not one of {', '.join(RECONNECTS)}"
+            )
     for error in codes.errors:
         if error.grpc not in GRPC_STATUSES:
             raise CodesError(f"{error.code}: {error.grpc!r} is no gRPC status")
@@ -100,7 +100,7 @@ def python(codes: Codes) -> str:
     """Return the Python module, before ruff has formatted it."""
     lines = [
         '"""Close codes and API errors. Generated from protos/codes.toml by `make gen`."""',
-        "from __future__ import annotations",
+        "from __future__ import annotations\n",
         "import enum",
         "from collections.abc import Mapping",
         "from dataclasses import dataclass",
@@ -200,13 +200,13 @@ def markdown(codes: Codes) -> str:
     lines = [
         "# Codes",
         "",
-        "Generated from `protos/codes.toml` by `make gen`. Numbers and names are never given a second meaning; the",
-        "text beside them may change, so programs look at the code only.",
+        "Generated from `protos/codes.toml` by `make gen`. Numbers and names are never given a second meaning;",
+        "the text beside them may change, so programs look at the code only.",
         "",
         "## Close codes",
         "",
-        "What a client's connection is closed with. After a code that is not listed, a client reconnects after a",
-        "growing wait.",
+        "What a client's connection is closed with. After a code that is not listed, a client reconnects",
+        "after a growing wait.",
         "",
         "| number | name | reconnects | meaning |",
         "|---|---|---|---|",
@@ -233,7 +233,7 @@ def _text(value: str) -> str:
 
 def formatted(module: str) -> str:
     """Return `module` as `ruff format` of this repository leaves it."""
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "codes.py", "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "tools/codes.py", "-"]
     return subprocess.run(command, input=module, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 

@@ -1,4 +1,4 @@
-"""Run the tests of clients/web, and under PLAYHALL_CI=1 count a skipped one as a failure, as pytest does here."""
+"""Run the tests of clients/web. Under PLAYHALL_CI=1 a skipped one is a failure, as it is for pytest here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Close codes and API errors. Generated from protos/codes.toml by `make gen`."""
 
 from __future__ import annotations
+
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,18 +69,12 @@ _CLOSES: Mapping[CloseCode, tuple[Reconnect, str]] = {
         Reconnect.BACKOFF,
         "A frame was too big, there were too many of them, or nothing was read for 15 s.",
     ),
-    CloseCode.KICKED: (
-        Reconnect.NEVER,
-        "The room kicked or banned the player, or refused the join.",
-    ),
+    CloseCode.KICKED: (Reconnect.NEVER, "The room kicked or banned the player, or refused the join."),
     CloseCode.ROOM_STOPPED: (
         Reconnect.NEVER,
         "Room code raised an error and the room stopped. Connecting again wakes it from its last saved state; the error is in the log.",
     ),
-    CloseCode.ROOM_MOVED: (
-        Reconnect.NOW,
-        "The room restarts or moves. The client comes back by itself.",
-    ),
+    CloseCode.ROOM_MOVED: (Reconnect.NOW, "The room restarts or moves. The client comes back by itself."),
     CloseCode.QUOTA_EXCEEDED: (Reconnect.NEVER, "A quota of the project is used up."),
     CloseCode.WAKE_TIMEOUT: (
         Reconnect.BACKOFF,
@@ -143,10 +138,7 @@ ERRORS: Mapping[str, ErrorInfo] = MappingProxyType(
             "A value of the request is missing, malformed or out of range; the message names it.",
         ),
         "E_UNAUTHENTICATED": ErrorInfo(
-            ErrorCode.UNAUTHENTICATED,
-            401,
-            "UNAUTHENTICATED",
-            "No valid key or token came with the request.",
+            ErrorCode.UNAUTHENTICATED, 401, "UNAUTHENTICATED", "No valid key or token came with the request."
         ),
         "E_FORBIDDEN": ErrorInfo(
             ErrorCode.FORBIDDEN,
@@ -154,15 +146,8 @@ ERRORS: Mapping[str, ErrorInfo] = MappingProxyType(
             "PERMISSION_DENIED",
             "The key or player may not do this, or a project setting does not allow it.",
         ),
-        "E_UNKNOWN": ErrorInfo(
-            ErrorCode.UNKNOWN,
-            404,
-            "NOT_FOUND",
-            "What the request names does not exist.",
-        ),
-        "E_EXISTS": ErrorInfo(
-            ErrorCode.EXISTS, 409, "ALREADY_EXISTS", "The name is taken."
-        ),
+        "E_UNKNOWN": ErrorInfo(ErrorCode.UNKNOWN, 404, "NOT_FOUND", "What the request names does not exist."),
+        "E_EXISTS": ErrorInfo(ErrorCode.EXISTS, 409, "ALREADY_EXISTS", "The name is taken."),
         "E_VERSION": ErrorInfo(
             ErrorCode.VERSION,
             409,
@@ -194,16 +179,10 @@ ERRORS: Mapping[str, ErrorInfo] = MappingProxyType(
             "Too many requests at once or in a short time. Wait and try again.",
         ),
         "E_SPENDING": ErrorInfo(
-            ErrorCode.SPENDING,
-            429,
-            "RESOURCE_EXHAUSTED",
-            "A quota of the project is used up.",
+            ErrorCode.SPENDING, 429, "RESOURCE_EXHAUSTED", "A quota of the project is used up."
         ),
         "E_FULL": ErrorInfo(
-            ErrorCode.FULL,
-            507,
-            "RESOURCE_EXHAUSTED",
-            "The room is full, or the store has no space left.",
+            ErrorCode.FULL, 507, "RESOURCE_EXHAUSTED", "The room is full, or the store has no space left."
         ),
         "E_UNAVAILABLE": ErrorInfo(
             ErrorCode.UNAVAILABLE,
@@ -211,9 +190,7 @@ ERRORS: Mapping[str, ErrorInfo] = MappingProxyType(
             "UNAVAILABLE",
             "A service this needs did not answer in time. Whether a write took effect is unknown.",
         ),
-        "E_BUSY": ErrorInfo(
-            ErrorCode.BUSY, 503, "UNAVAILABLE", "No host has room for this now."
-        ),
+        "E_BUSY": ErrorInfo(ErrorCode.BUSY, 503, "UNAVAILABLE", "No host has room for this now."),
         "E_STALE_BUILD": ErrorInfo(
             ErrorCode.STALE_BUILD,
             409,
@@ -239,10 +216,7 @@ ERRORS: Mapping[str, ErrorInfo] = MappingProxyType(
             "The registry says the room has state, and none was found. Nothing was started, so nothing was overwritten.",
         ),
         "E_DAMAGED": ErrorInfo(
-            ErrorCode.DAMAGED,
-            500,
-            "DATA_LOSS",
-            "The saved state does not match its checksum.",
+            ErrorCode.DAMAGED, 500, "DATA_LOSS", "The saved state does not match its checksum."
         ),
         "E_STALE_VOLUME": ErrorInfo(
             ErrorCode.STALE_VOLUME,

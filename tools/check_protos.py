@@ -1,9 +1,10 @@
 """Check the contract: how protos/ is written, and that nothing that clients rely on was taken away.
 
-The breaking-change check compares facts, one a line: fields with number and type, RPCs with their messages, enum
-values. tools/proto_baseline.txt has the facts that were true at the last `make gen`. A fact of the baseline that no
-longer holds is a break; a new one is added by `make gen` (`--update`), which refuses while there are breaks. A break
-on purpose is written with `--accept-breaking`, and stands out in review as removed lines.
+The breaking-change check compares facts, one a line: fields with number and type, RPCs with their messages,
+enum values. tools/proto_baseline.txt has the facts that were true at the last `make gen`. A fact of the
+baseline that no longer holds is a break; a new one is added by `make gen` (`--update`), which refuses while
+there are breaks. A break on purpose is written with `--accept-breaking`, and stands out in review as
+removed lines.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tools.gen_protos import PROTOS, run_protoc, sources
 
 BASELINE = Path(__file__).parent / "proto_baseline.txt"
 
-# The field numbers of descriptor.proto, of which the place of a comment is made (SourceCodeInfo.Location.path).
+# Field numbers of descriptor.proto: the place of a comment is made of them (SourceCodeInfo.Location.path).
 FILE_MESSAGE, FILE_SERVICE, SERVICE_METHOD, MESSAGE_NESTED = 4, 6, 2, 3
 
 

@@ -1,7 +1,7 @@
 """Find Chromium for the browser tests, and install it where that is ours to do.
 
-`find()` looks at `$PLAYHALL_CHROMIUM`, then at the usual commands. `--install` adds Debian's package when it is
-missing and we are root with apt-get; otherwise it says what to install and exits with 1.
+`find()` looks at `$PLAYHALL_CHROMIUM`, then at the usual commands. `--install` adds Debian's package when
+it is missing and we are root with apt-get; otherwise it says what to install and exits with 1.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def markdown(codes: Codes) -> str:
     lines = [
         "# Codes",
         "",
-        "Generated from `protos/codes.toml` by `make gen`. Numbers and names are never given a second meaning;",
-        "the text beside them may change, so programs look at the code only.",
+        "Generated from `protos/codes.toml` by `make gen`. Numbers and names are never given a second",
+        "meaning; the text beside them may change, so programs look at the code only.",
         "",
         "## Close codes",
         "",

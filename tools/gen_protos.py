@@ -1,7 +1,7 @@
 """Generate Python from protos/ into sdk/playhall/api.
 
-A proto's package is its directory and its Python package (`playhall.api.router.v1`), so the imports in generated
-code are right as protoc writes them. Files that no proto stands behind any more are removed.
+A proto's package is its directory and its Python package (`playhall.api.router.v1`), so the imports in
+generated code are right as protoc writes them. Files that no proto stands behind any more are removed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Print how much of docs/ledger.md has tests, and fail where nothing answers for a row.
 
-Every row either has a test (`@pytest.mark.ledger("ENT-01")` in Python, `[ENT-01]` in a vitest title) or stands
-in docs/ledger-later.toml under the work that brings it; never both. `--prune` takes the rows that have tests by now
-out of that file. Marks are read from the source, so the answer does not depend on what can be imported here.
+Every row either has a test (`@pytest.mark.ledger("ENT-01")` in Python, `[ENT-01]` in a vitest title) or
+stands in docs/ledger-later.toml under the work that brings it; never both. `--prune` takes the rows that
+have tests by now out of that file. Marks are read from the source, so the answer does not depend on what
+can be imported here.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def read_later(text: str) -> list[Work]:
 def render_later(works: Sequence[Work]) -> str:
     """Return ledger-later.toml, a line of rows per area."""
     text = (
-        "# The rows of ledger.md that no test checks yet, by the work that brings them. `make ledger` fails when\n"
-        "# a row is neither here nor on a test, and when it is both; `.venv/bin/python -m tools.ledger --prune`\n"
-        "# removes what has tests.\n"
+        "# The rows of ledger.md that no test checks yet, by the work that brings them. `make ledger` fails\n"
+        "# when a row is neither here nor on a test, and when it is both; to remove what has tests by now:\n"
+        "# `.venv/bin/python -m tools.ledger --prune`\n"
     )
     for work in works:
         lines = [
@@ -84,7 +85,7 @@ def _batches(rows: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 def marks_in_python(source: str, path: Path) -> Iterator[Mark]:
-    """Yield the rows named by `pytest.mark.ledger(...)` in a module: on tests, classes, params, pytestmark."""
+    """Yield the rows named by `pytest.mark.ledger(...)` in a module, wherever it stands."""
     for node in ast.walk(ast.parse(source, str(path))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.ledger":
             for argument in node.args:

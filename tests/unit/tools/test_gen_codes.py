@@ -10,7 +10,7 @@ import pytest
 
 from tools import gen_codes
 
-CLOSE = '[[close]]\nnumber = 4001\nname = "UNAUTHENTICATED"\nreconnect = "never"\nhelp = "Get a \\"new\\" one."\n'
+CLOSE = '[[close]]\nnumber = 4001\nname = "UNAUTHENTICATED"\nreconnect = "never"\nhelp = "Get a \\"new\\"."\n'
 OTHER = '[[close]]\nnumber = 4008\nname = "ROOM_MOVED"\nreconnect = "now"\nhelp = "It moved."\n'
 ERROR = '[[error]]\ncode = "E_UNAVAILABLE"\nhttp = 503\ngrpc = "UNAVAILABLE"\nhelp = "Try again."\n'
 
@@ -27,7 +27,7 @@ def test_python_close_codes_carry_their_answers(generated: Any) -> None:
     assert generated.CloseCode(4001) is generated.CloseCode.UNAUTHENTICATED
     assert generated.CloseCode.UNAUTHENTICATED.reconnect is generated.Reconnect.NEVER
     assert generated.CloseCode.ROOM_MOVED.reconnect == "now"
-    assert generated.CloseCode.UNAUTHENTICATED.help == 'Get a "new" one.'
+    assert generated.CloseCode.UNAUTHENTICATED.help == 'Get a "new".'
 
 
 def test_python_errors_are_found_by_code(generated: Any) -> None:
@@ -39,7 +39,7 @@ def test_python_errors_are_found_by_code(generated: Any) -> None:
 def test_typescript_and_the_page_name_every_code() -> None:
     codes = gen_codes.parse(CLOSE + OTHER + ERROR)
     module = gen_codes.typescript(codes)
-    assert '4001: { name: "UNAUTHENTICATED", reconnect: "never", help: "Get a \\"new\\" one." },' in module
+    assert '4001: { name: "UNAUTHENTICATED", reconnect: "never", help: "Get a \\"new\\"." },' in module
     assert 'E_UNAVAILABLE: { http: 503, help: "Try again." },' in module
     page = gen_codes.markdown(codes)
     assert "| 4008 | `ROOM_MOVED` | at once | It moved. |" in page

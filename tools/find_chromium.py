@@ -14,6 +14,9 @@ import sys
 
 COMMANDS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
+# Without the fonts, Debian's Chromium draws boxes where text and emoji names should be.
+PACKAGES = ("chromium", "fonts-liberation", "fonts-noto-color-emoji")
+
 HOW_TO_INSTALL = """\
 Chromium is needed for the browser tests and was not found. Install it and run this again:
   Debian, Ubuntu   sudo apt-get install chromium
@@ -44,7 +47,7 @@ def find_or_install() -> str:
         raise ChromiumMissingError(HOW_TO_INSTALL)
     print("Installing chromium with apt-get", file=sys.stderr)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+    for arguments in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *PACKAGES]):
         if subprocess.run(["apt-get", *arguments], env=environment, stdout=sys.stderr).returncode:
             raise ChromiumMissingError(f"apt-get {' '.join(arguments)} failed.\n{HOW_TO_INSTALL}")
     if path := find():

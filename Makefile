@@ -23,7 +23,8 @@ play: ready ## Start Playhall with an example game (EXAMPLE=dots PORT=7350)
 
 test: ready chromium ## Run every test but chaos and charts; installs what it needs
 	$(BIN)/pytest $(TEST_DIRS) $(PYTEST_ARGS)
-	@set -e; for example in $(EXAMPLES); do echo "pytest $$example"; $(BIN)/pytest $$example $(PYTEST_ARGS); done
+	@set -e; for example in $(EXAMPLES); do echo "pytest $$example"; \
+	  (cd $$example && ../../$(BIN)/python -m pytest . $(PYTEST_ARGS)); done
 	$(if $(WEB_READY),$(BIN)/python -m tools.run_vitest)
 
 test-all: ready chromium ## Run chaos and chart tests

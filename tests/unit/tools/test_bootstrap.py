@@ -1,4 +1,4 @@
-"""tools/bootstrap.sh: which Python and uv it takes, and what it says when there is none. Commands are stand-ins."""
+"""tools/bootstrap.sh: which Python and uv it takes, and what it says when there is none."""
 
 from __future__ import annotations
 

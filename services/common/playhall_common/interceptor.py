@@ -1,0 +1,129 @@
+"""What surrounds every RPC that a service answers: the caller's identity, errors with codes, and metrics.
+
+A `Guard` is given the method's full name and the call's metadata; it gives a principal, which `principal()`
+returns while that RPC runs, or raises ApiError. Health checks are not guarded.
+
+Whatever else a servicer raises becomes E_INTERNAL with a request id: the log has the traceback under it, the
+caller gets the id and nothing of the inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from playhall.engine.codes import ErrorCode
+from playhall_common import logs, metrics
+from playhall_common.errors import ApiError, abort, from_rpc
+
+__all__ = ["ErrorInterceptor", "Guard", "principal"]
+
+Guard = Callable[[str, tuple[tuple[str, str | bytes], ...]], Awaitable[object]]
+
+_HEALTH = "/grpc.health.v1.Health/"
+
+_principal: ContextVar[object] = ContextVar("playhall_principal", default=None)
+_handled = metrics.Counter("playhall_rpc_handled", "RPCs answered, by method and code.", ["method", "code"])
+_seconds = metrics.Histogram(
+    "playhall_rpc_seconds",
+    "Time from a unary RPC's arrival to its answer.",
+    ["method"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5),
+)
+
+log = logs.get_logger()
+
+
+def principal() -> object:
+    """What the guard gave for the RPC that runs now; None where there is no guard."""
+    return _principal.get()
+
+
+class ErrorInterceptor(grpc.aio.ServerInterceptor):
+    """See the module's text."""
+
+    def __init__(self, guard: Guard | None) -> None:
+        self._guard = guard
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith(_HEALTH):
+            return handler
+        return _wrap(handler, method, self._guard)
+
+
+def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:
+    kind = (
+        ("stream" if handler.request_streaming else "unary")
+        + "_"
+        + ("stream" if handler.response_streaming else "unary")
+    )
+    behaviour = getattr(handler, kind)
+    if inspect.isasyncgenfunction(behaviour):
+
+        async def generate(request: Any, context: Any) -> AsyncIterator[Any]:
+            async with _guarded(method, guard, context):
+                async for response in behaviour(request, context):
+                    yield response
+
+        wrapped: Callable[[Any, Any], Any] = generate
+    else:
+
+        async def answer(request: Any, context: Any) -> Any:
+            async with _guarded(method, guard, context):
+                return await behaviour(request, context)
+
+        wrapped = answer
+    make = getattr(grpc, f"{kind}_rpc_method_handler")
+    return make(wrapped, handler.request_deserializer, handler.response_serializer)
+
+
+@contextlib.asynccontextmanager
+async def _guarded(method: str, guard: Guard | None, context: Any) -> AsyncIterator[None]:
+    began = time.perf_counter()
+    error: ApiError | None = None
+    code = "OK"
+    try:
+        if guard is not None:
+            _principal.set(await guard(method, tuple(context.invocation_metadata() or ())))
+        yield
+    except (asyncio.CancelledError, grpc.aio.AbortError):
+        code = "ENDED"
+        raise
+    except GeneratorExit:
+        code = "ENDED"
+        raise
+    except Exception as raised:
+        error = _coded(method, raised)
+        code = error.code
+    finally:
+        _handled.labels(method, code).inc()
+        _seconds.labels(method).observe(time.perf_counter() - began)
+    if error is not None:
+        await abort(context, error)
+
+
+def _coded(method: str, raised: Exception) -> ApiError:
+    if isinstance(raised, ApiError):
+        return raised
+    if isinstance(raised, grpc.aio.AioRpcError):
+        upstream = from_rpc(raised)
+        if upstream.code is ErrorCode.UNAVAILABLE:
+            return upstream
+    request_id = secrets.token_hex(8)
+    log.error("rpc_failed", method=method, request_id=request_id, exc_info=raised)
+    return ApiError(ErrorCode.INTERNAL, f"a fault in Playhall; request {request_id}", request_id=request_id)

@@ -1,0 +1,203 @@
+"""The life of a service: from its settings to a drained exit.
+
+    async def set_up(service: Service) -> None:
+        rooms = await Rooms.open(config)
+        service.on_stop(rooms.close)
+        add_RoomsServicer_to_server(RoomsServicer(rooms), service.grpc)
+
+    def main() -> NoReturn:
+        run("rooms", set_up, load_or_exit(RoomsConfig, "PLAYHALL_ROOMS"))
+
+Start: logs, loop (uvloop), set_up, gRPC with health and /metrics; then one `serving` line on stderr and the
+bound addresses as JSON on `ready_fd`. SIGTERM or SIGINT: health says NOT_SERVING, the drain hooks run in the
+order they were given and RPCs end, both within `drain_s`; then the stop hooks run, last given first, 5 s each
+at most. A second signal changes nothing. The exit code is 0, or 1 where the start failed or something was cut
+off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NoReturn
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as aio_health
+
+from playhall_common import logs, metrics
+from playhall_common.address import is_unix, join_host_port, split_host_port
+from playhall_common.auth import MAX_MESSAGE_BYTES
+from playhall_common.interceptor import ErrorInterceptor, Guard
+
+if TYPE_CHECKING:
+    from playhall_common.config import ServiceConfig
+
+__all__ = ["Service", "run", "serve"]
+
+Hook = Callable[[], Awaitable[None]]
+SetUp = Callable[["Service"], Awaitable[None]]
+
+_STOP_HOOK_S = 5.0
+
+_SERVER_OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # Without this two processes given one port both start, and each gets some of the calls.
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+log = logs.get_logger()
+
+
+class Service:
+    """What `set_up` is given: where it adds servicers, hooks and addresses."""
+
+    def __init__(self, name: str, config: ServiceConfig, guard: Guard | None) -> None:
+        self.name = name
+        self.config = config
+        self.grpc = grpc.aio.server(interceptors=[ErrorInterceptor(guard)], options=_SERVER_OPTIONS)
+        self.health = aio_health.HealthServicer()
+        self.addresses: dict[str, str] = {}
+        """What else is listened on, by name; goes out with the ready line."""
+        self.stopping = asyncio.Event()
+        """Set when a drain begins. Setting it begins one."""
+        self._drain_hooks: list[Hook] = []
+        self._stop_hooks: list[Hook] = []
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, self.grpc)
+
+    def on_drain(self, hook: Hook) -> None:
+        """Run `hook` when a drain begins, while RPCs are still served. It gets what is left of `drain_s`."""
+        self._drain_hooks.append(hook)
+
+    def on_stop(self, hook: Hook) -> None:
+        """Run `hook` when no RPC is served any more, or the start failed; the last given runs first."""
+        self._stop_hooks.append(hook)
+
+    async def start(self) -> None:
+        """Bind and serve. Raises OSError where an address is taken."""
+        if self.config.metrics_address:
+            self.addresses["metrics"] = metrics.serve(self.config.metrics_address)
+        self.addresses["grpc"] = _bind(self.grpc, self.config.address)
+        await self.grpc.start()
+        await self.health.set("", health_pb2.HealthCheckResponse.SERVING)
+
+    async def drain(self, deadline: float) -> bool:
+        """Stop serving by `deadline` (of the loop's clock). Whether nothing was cut off."""
+        await self.health.enter_graceful_shutdown()
+        whole = True
+        for hook in self._drain_hooks:
+            whole &= await _run_hook(hook, deadline)
+        left = max(0.0, deadline - asyncio.get_running_loop().time())
+        await self.grpc.stop(left)
+        return whole
+
+    async def stop(self) -> bool:
+        """Run the stop hooks. Whether all of them ended well."""
+        whole = True
+        for hook in reversed(self._stop_hooks):
+            whole &= await _run_hook(hook, asyncio.get_running_loop().time() + _STOP_HOOK_S)
+        return whole
+
+
+def run(name: str, set_up: SetUp, config: ServiceConfig, *, guard: Guard | None = None) -> NoReturn:
+    """Serve until a signal, then exit the process. See the module's text."""
+    logs.configure(name, config.log_level)
+    if sys.platform == "win32":
+        factory = None
+    else:
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        code = runner.run(serve(name, set_up, config, guard=guard))
+    raise SystemExit(code)
+
+
+async def serve(name: str, set_up: SetUp, config: ServiceConfig, *, guard: Guard | None = None) -> int:
+    """`run` within a loop that is there already; gives the exit code."""
+    service = Service(name, config, guard)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, service.stopping.set)
+    try:
+        return await _serve(service, set_up)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+async def _serve(service: Service, set_up: SetUp) -> int:
+    loop = asyncio.get_running_loop()
+    started = False
+    try:
+        await set_up(service)
+        await service.start()
+        started = True
+    except Exception:
+        log.exception("start_failed")
+    whole = started
+    if started:
+        log.info("serving", pid=os.getpid(), cpu_s=round(time.process_time(), 3), **service.addresses)
+        _tell_ready(service)
+        await service.stopping.wait()
+        begun = loop.time()
+        log.info("draining", limit_s=service.config.drain_s)
+        whole = await service.drain(begun + service.config.drain_s)
+    whole &= await service.stop()
+    if started:
+        log.info("drained", whole=whole, seconds=round(loop.time() - begun, 3))
+    return 0 if whole else 1
+
+
+def _bind(server: grpc.aio.Server, address: str) -> str:
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"cannot listen on {address}") from error
+    if is_unix(address):
+        return address
+    host, _ = split_host_port(address)
+    return join_host_port(host, port)
+
+
+def _tell_ready(service: Service) -> None:
+    fd = service.config.ready_fd
+    if fd is None:
+        return
+    line = json.dumps({"service": service.name, "pid": os.getpid(), **service.addresses}) + "\n"
+    try:
+        os.write(fd, line.encode())
+    except OSError as error:
+        # Whoever waited for the line is gone; the service is as good as before.
+        log.warning("ready_line_unread", error=str(error))
+    finally:
+        os.close(fd)
+
+
+async def _run_hook(hook: Hook, deadline: float) -> bool:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await hook()
+    except TimeoutError:
+        log.error("hook_cut_off", hook=_hook_name(hook))
+        return False
+    except Exception:
+        log.exception("hook_failed", hook=_hook_name(hook))
+        return False
+    return True
+
+
+def _hook_name(hook: Hook) -> str:
+    return getattr(hook, "__qualname__", repr(hook))

@@ -1,1 +1,1 @@
-"""The `playhall` command."""
+"""The `playhall` command; `app.py` is its front."""

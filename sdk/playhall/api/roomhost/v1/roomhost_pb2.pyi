@@ -250,6 +250,53 @@ class PrepareResponse(_message.Message):
 Global___PrepareResponse: _TypeAlias = PrepareResponse  # noqa: Y015
 
 @_typing.final
+class RetireRequest(_message.Message):
+    """Names the builds that are to go."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROJECT_FIELD_NUMBER: _builtins.int
+    BEFORE_DEPLOY_SEQ_FIELD_NUMBER: _builtins.int
+    project: _builtins.str
+    before_deploy_seq: _builtins.int
+    """Builds below this one go."""
+    def __init__(
+        self,
+        *,
+        project: _builtins.str = ...,
+        before_deploy_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_deploy_seq", b"before_deploy_seq", "project", b"project"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetireRequest: _TypeAlias = RetireRequest  # noqa: Y015
+
+@_typing.final
+class RetireResponse(_message.Message):
+    """The moves have begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESSES_FIELD_NUMBER: _builtins.int
+    processes: _builtins.int
+    """Processes that are draining."""
+    def __init__(
+        self,
+        *,
+        processes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["processes", b"processes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetireResponse: _TypeAlias = RetireResponse  # noqa: Y015
+
+@_typing.final
 class StartRequest(_message.Message):
     """Asks for a room to run."""
 

@@ -45,6 +45,11 @@ class SupervisorStub(object):
                 request_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.PrepareRequest.SerializeToString,
                 response_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.PrepareResponse.FromString,
                 _registered_method=True)
+        self.Retire = channel.unary_unary(
+                '/playhall.api.roomhost.v1.Supervisor/Retire',
+                request_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.RetireRequest.SerializeToString,
+                response_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.RetireResponse.FromString,
+                _registered_method=True)
 
 
 class SupervisorServicer(object):
@@ -68,6 +73,14 @@ class SupervisorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Retire(self, request, context):
+        """Moves the rooms of older builds off their processes (protocols, Drain and move), which end when they are empty. Returns at
+        once. Idempotent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SupervisorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -80,6 +93,11 @@ def add_SupervisorServicer_to_server(servicer, server):
                     servicer.Prepare,
                     request_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.PrepareRequest.FromString,
                     response_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.PrepareResponse.SerializeToString,
+            ),
+            'Retire': grpc.unary_unary_rpc_method_handler(
+                    servicer.Retire,
+                    request_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.RetireRequest.FromString,
+                    response_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.RetireResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -137,6 +155,33 @@ class Supervisor(object):
             '/playhall.api.roomhost.v1.Supervisor/Prepare',
             playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.PrepareRequest.SerializeToString,
             playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.PrepareResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Retire(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/playhall.api.roomhost.v1.Supervisor/Retire',
+            playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.RetireRequest.SerializeToString,
+            playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.RetireResponse.FromString,
             options,
             channel_credentials,
             insecure,

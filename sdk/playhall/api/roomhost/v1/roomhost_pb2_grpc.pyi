@@ -44,6 +44,10 @@ class SupervisorStub:
     a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
     build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
     """
+    Retire: _grpc.UnaryUnaryMultiCallable[_roomhost_pb2.RetireRequest, _roomhost_pb2.RetireResponse]
+    """Moves the rooms of older builds off their processes (protocols, Drain and move), which end when they are empty. Returns at
+    once. Idempotent.
+    """
 
 @_typing.type_check_only
 class SupervisorAsyncStub(SupervisorStub):
@@ -58,6 +62,10 @@ class SupervisorAsyncStub(SupervisorStub):
     """Makes sure a process of this build runs and has room for one more room, and says where. Idempotent: concurrent calls for
     a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
     build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
+    """
+    Retire: _aio.UnaryUnaryMultiCallable[_roomhost_pb2.RetireRequest, _roomhost_pb2.RetireResponse]  # type: ignore[assignment]
+    """Moves the rooms of older builds off their processes (protocols, Drain and move), which end when they are empty. Returns at
+    once. Idempotent.
     """
 
 class SupervisorServicer(metaclass=_abc_1.ABCMeta):
@@ -82,6 +90,16 @@ class SupervisorServicer(metaclass=_abc_1.ABCMeta):
         """Makes sure a process of this build runs and has room for one more room, and says where. Idempotent: concurrent calls for
         a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
         build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
+        """
+
+    @_abc_1.abstractmethod
+    def Retire(
+        self,
+        request: _roomhost_pb2.RetireRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_roomhost_pb2.RetireResponse, _abc.Awaitable[_roomhost_pb2.RetireResponse]]:
+        """Moves the rooms of older builds off their processes (protocols, Drain and move), which end when they are empty. Returns at
+        once. Idempotent.
         """
 
 def add_SupervisorServicer_to_server(servicer: SupervisorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,55 @@
+"""The commands of `playhall`. Each imports what it needs when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="playhall", help="Multiplayer rooms in Python.", no_args_is_help=True, add_completion=False,
+    pretty_exceptions_enable=False,
+)  # fmt: skip
+
+
+class ServiceName(StrEnum):
+    """What `playhall serve` can run."""
+
+    ROUTER = "router"
+    ROOMHOST = "roomhost"
+    STATESTORE = "statestore"
+    DATA = "data"
+    VOICE = "voice"
+
+
+@app.command()
+def dev(
+    path: Annotated[Path, typer.Argument(help="The game's folder, or its playhall.toml.")] = Path(),
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port of the site; 0 takes a free one.")
+    ] = 7350,
+) -> None:
+    """Run everything on this machine and serve the game; a saved file becomes a new build."""
+    from playhall.cli.dev import run
+
+    raise typer.Exit(run(path, host=host, port=port))
+
+
+@app.command()
+def serve(service: Annotated[ServiceName, typer.Argument(help="Which service.")]) -> None:
+    """Run one service, configured by PLAYHALL_<SERVICE>_* environment variables."""
+    module = f"playhall_{service.value}"
+    if importlib.util.find_spec(module) is None:
+        typer.echo(
+            f"playhall: {module} is not installed. Run: pip install playhall-{service.value}", err=True
+        )
+        raise typer.Exit(1)
+    os.execv(sys.executable, [sys.executable, "-m", module])

@@ -1,7 +1,7 @@
 """The processes `playhall dev` starts: each told when to serve, kept alive, and ended with their parent.
 
-A `Child` is one program, in a session of its own: Ctrl-C in a terminal reaches the parent alone, which ends the
-children in order. One that dies unasked is started again, after a wait that doubles up to `_LONGEST_WAIT_S`.
+A `Child` is one program, in a session of its own: Ctrl-C in a terminal reaches the parent alone, which ends
+the children in order. One that dies unasked is started again, after a wait that doubles up to 5 s.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From a class body to its fields: reads the annotations that declare them.
 
-Annotations are values, or text where the module says `from __future__ import annotations`. Text is evaluated in the
-module's globals and the locals of the code that runs the class statement, so that classes declared in functions
-work. The T of `Json[T]` is for checkers and is never needed here: it may name what exists for them only.
+Annotations are values, or text where the module says `from __future__ import annotations`. Text is evaluated
+in the module's globals and the locals of the code that runs the class statement, so that classes declared in
+functions work. The T of `Json[T]` is for checkers and is never needed here: it may name what exists for them only.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ T = TypeVar("T")
 RESERVED: Final = frozenset({"id", "kind", "owner", "patch"})
 KIND_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-TYPE_NAMES: Final = frozenset("bool str bytes u8 u16 u32 i8 i16 i32 f32 f64 Json writable owner_only".split())
-FIELD_TYPES: Final = (
-    "bool, str, bytes, u8 u16 u32 i8 i16 i32, f32 f64, Json[T], or Annotated[float, q16(lo, hi)] or q8"
+TYPE_NAMES: Final = frozenset(
+    ("bool", "str", "bytes", "u8", "u16", "u32", "i8", "i16", "i32", "f32", "f64", "Json")
+    + ("writable", "owner_only")
 )
 
 _ALIASES: Final[Any] = tuple(
@@ -117,7 +117,7 @@ class Declaration:
             raise TypeError(f"{self.owner}.{name}: this name is reserved")
         if name in TYPE_NAMES:
             raise TypeError(
-                f"{self.owner}.{name}: a field cannot have a type's name, which it would hide in the class body"
+                f"{self.owner}.{name}: a field cannot have a type's name: it would hide it in the class body"
             )
         if name.startswith("_"):
             raise TypeError(
@@ -154,7 +154,8 @@ class Declaration:
             return self._evaluate(ast.parse(annotation.strip(), mode="eval").body)
         except Exception as error:
             raise TypeError(
-                f"{self.owner}.{name}: {annotation}: {error}; a field's type must exist when the class is made"
+                f"{self.owner}.{name}: {annotation}: {error}; "
+                "a field's type must exist when the class is made"
             ) from error
 
     def _evaluate(self, node: ast.expr) -> Any:

@@ -1,8 +1,8 @@
 """Field types: what a field holds, which values fit, and their bytes.
 
-A field type is an annotation that a checker reads as the plain Python type (`u8` is `int`), and that carries at run
-time the `FieldType` which does the work. A field's *stored* value is what `accept` returned or `decode` read; it is
-what room code reads too, except for Json, whose stored value is a `JsonValue`.
+A field type is an annotation that a checker reads as the plain Python type (`u8` is `int`), and that carries
+at run time the `FieldType` which does the work. A field's *stored* value is what `accept` returned or
+`decode` read; it is what room code reads too, except for Json, whose stored value is a `JsonValue`.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _F64 = struct.Struct("<d")
 class FieldType(ABC):
     """What one kind of field holds. Stateless: one instance serves every field of the type.
 
-    `name` is that of values.md. `zero` is the stored value that nobody has to send. `fixed_size` is how many bytes
-    every value takes, or None where that depends on the value.
+    `name` is that of values.md. `zero` is the stored value that nobody has to send. `fixed_size` is how many
+    bytes every value takes, or None where that depends on the value.
     """
 
     name: str
@@ -422,7 +422,7 @@ PLAIN: Final[dict[type, FieldType]] = {bool: BOOL, str: STR, bytes: BYTES}
 """The types that are written as what they are."""
 
 # msgspec.Meta makes the ranges hold in calls too, whose arguments msgspec decodes.
-u8: TypeAlias = Annotated[int, msgspec.Meta(ge=U8.lo, le=U8.hi), U8]  # noqa: N816
+u8: TypeAlias = Annotated[int, msgspec.Meta(ge=U8.lo, le=U8.hi), U8]
 u16: TypeAlias = Annotated[int, msgspec.Meta(ge=U16.lo, le=U16.hi), U16]
 u32: TypeAlias = Annotated[int, msgspec.Meta(ge=U32.lo, le=U32.hi), U32]
 i8: TypeAlias = Annotated[int, msgspec.Meta(ge=I8.lo, le=I8.hi), I8]

@@ -108,13 +108,20 @@ else:
             )
 
         def __hash__(self):
-            return hash((type(self), tuple(f.type.load(v) for f, v in zip(self._spec.fields, self._values))))
+            return hash(
+                (
+                    type(self),
+                    tuple(f.type.load(v) for f, v in zip(self._spec.fields, self._values, strict=True)),
+                )
+            )
 
         def __reduce__(self):
             return _revive, (type(self), self._values)
 
         def __repr__(self):
-            fields = (f"{f.name}={f.type.load(v)!r}" for f, v in zip(self._spec.fields, self._values))
+            fields = (
+                f"{f.name}={f.type.load(v)!r}" for f, v in zip(self._spec.fields, self._values, strict=True)
+            )
             return f"{type(self).__name__}({', '.join(fields)})"
 
 

@@ -1,7 +1,8 @@
 """JSON as Playhall sends and keeps it: what a browser's JSON.parse reads back as the same value.
 
-Both ways are stricter than JSON where languages differ: no NaN, no infinities, no integer beyond 2^53 - 1 (which a
-browser would change), no lone surrogate, nesting of at most 512. What comes out of `decode` can be given to `encode`.
+Both ways are stricter than JSON where languages differ: no NaN, no infinities, no integer beyond 2^53 - 1
+(which a browser would change), no lone surrogate, nesting of at most 512. What comes out of `decode` can be
+given to `encode`.
 """
 
 from __future__ import annotations

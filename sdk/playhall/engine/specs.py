@@ -31,7 +31,7 @@ class FieldSpec:
     required: bool = False
 
     def fresh_default(self) -> Any:
-        """Return the default for one more entity: a Json default is copied, for room code may change it in place."""
+        """Return the default for one more entity. A Json default is copied: room code may change it."""
         if isinstance(self.default, JsonValue):
             return JsonValue.parse(self.default.data)
         return self.default
@@ -69,15 +69,16 @@ class KindSpec:
     public: tuple[FieldSpec, ...] = field(init=False)
     writable_mask: int = field(init=False)
     owner_only_mask: int = field(init=False)
-    bounded: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        derive: Callable[[str, object], None] = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        derive("by_name", {spec.name: spec for spec in self.fields})
-        derive("public", tuple(spec for spec in self.fields if not spec.owner_only))
-        derive("writable_mask", sum(1 << spec.index for spec in self.fields if spec.writable))
-        derive("owner_only_mask", sum(1 << spec.index for spec in self.fields if spec.owner_only))
-        derive("bounded", all(spec.type.fixed_size is not None for spec in self.fields))
+        derived = {
+            "by_name": {spec.name: spec for spec in self.fields},
+            "public": tuple(spec for spec in self.fields if not spec.owner_only),
+            "writable_mask": sum(1 << spec.index for spec in self.fields if spec.writable),
+            "owner_only_mask": sum(1 << spec.index for spec in self.fields if spec.owner_only),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)  # how a frozen dataclass fills in its own
 
     def default_values(self) -> list[Any]:
         """Return the stored values of a new entity."""

@@ -1,8 +1,8 @@
 """The values of docs/protocol/values.md, to bytes and back.
 
-A `Writer` trusts its caller: values out of range are a fault of the caller's, and raise what `struct` raises. A
-`Reader` trusts nobody: whatever bytes it is given, it returns a value or raises ProtocolError, and it allocates
-nothing that the bytes at hand do not pay for.
+A `Writer` trusts its caller: values out of range are a fault of the caller's, and raise what `struct` raises.
+A `Reader` trusts nobody: whatever bytes it is given, it returns a value or raises ProtocolError, and it
+allocates nothing that the bytes at hand do not pay for.
 """
 
 from __future__ import annotations

@@ -7,18 +7,19 @@ deletion is `bury`, after which every read and write raises DeadEntityError.
 
 What happens at `dot.x = 5`:
 
-    1. `home.write(dot, index, 5)`       a client's home overrides it, to refuse what the player may not write
-    2. the value is accepted (FieldError, or its stored form), and if it is the current one nothing more
-    happens 3. the entity's size with it is checked (FieldError) 4. `home.on_write(dot, index, stored)`
-    the home's hook: raise to refuse; the old value is still in place 5. the value is in place
+1. `home.write(dot, index, 5)`: a client's home overrides it, to refuse what the player may not write.
+2. The value is accepted (FieldError, or its stored form); if it is the current one, nothing more happens.
+3. The entity's size with it is checked (FieldError).
+4. `home.on_write(dot, index, stored)`: the home's hook. The old value is still in place; raise to refuse.
+5. The value is in place.
 
-and at `dot.patch("blocks", 7, data)` the same by `home.patch`, with `home.on_patch(dot, index, offset, data,
-stored)` as hook. Engine code that puts in place what it knows to fit (a client applying an update, a wake)
-uses `put`, which tells no home.
+And at `dot.patch("blocks", 7, data)` the same by `home.patch`, with `home.on_patch(dot, index, offset, data,
+stored)` as the hook. Engine code that puts in place what it knows to fit (a client applying an update) uses
+`put`, which tells no home.
 
 Fields are descriptors made by a metaclass, because only it can insert `__slots__` and take the defaults out
-of the class body. Type checkers are shown a class without it: both stop checking class keywords once they see
-one.
+of the class body. Type checkers are shown a class without it: both stop checking class keywords once they
+see one.
 """
 
 from __future__ import annotations

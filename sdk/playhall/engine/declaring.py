@@ -6,11 +6,6 @@ functions work. The T of `Json[T]` is for checkers and is never needed here: it 
 only.
 """
 
-from __future__ import annotations`. Text is evaluated
-in the module's globals and the locals of the code that runs the class statement, so that classes declared in
-functions work. The T of `Json[T]` is for checkers and is never needed here: it may name what exists for them only.
-"""
-
 from __future__ import annotations
 
 import ast
@@ -55,7 +50,8 @@ RESERVED: Final = frozenset({"id", "kind", "owner", "patch"})
 KIND_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TYPE_NAMES: Final = frozenset(
-    {"bool", "str", "bytes", "u8", "u16", "u32", "i8", "i16", "i32", "f32", "f64", "Json", "writable", "owner_only"}
+    {"bool", "str", "bytes", "u8", "u16", "u32", "i8", "i16", "i32", "f32", "f64"}
+    | {"Json", "writable", "owner_only"}
 )
 FIELD_TYPES: Final = (
     "bool, str, bytes, u8 u16 u32 i8 i16 i32, f32 f64, Json[T], or Annotated[float, q16(lo, hi)] or q8"

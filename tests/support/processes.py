@@ -4,9 +4,9 @@
         data = processes.start("data", DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/data.db")
         channel = auth.channel(data.grpc)
 
-`start` returns when the service says that it serves: nothing sleeps, and a process that dies or does not start
-in time fails the test with its log. Leaving the block kills what still runs, by pid, and prints the logs where
-the test failed.
+`start` returns when the service says that it serves: nothing sleeps, and a process that dies or does not
+start in time fails the test with its log. Leaving the block kills what still runs, by pid and with what it
+started, and prints the logs where the test failed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -96,7 +97,8 @@ class Processes:
     ) -> None:
         for process in reversed(self._started):
             if process.process.poll() is None:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)  # a group of its own, see `launch`
+                process.wait()
         if error is not None:
             self.print_logs()
 

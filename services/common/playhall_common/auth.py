@@ -153,7 +153,7 @@ class ServicePrincipal:
 def service_guard(
     secret: str,
 ) -> Callable[[str, Iterable[tuple[str, str | bytes]]], Awaitable[ServicePrincipal]]:
-    """A guard for `server.run` under which every RPC needs the service secret."""
+    """A guard for `Service.guard_with` under which every RPC needs the service secret."""
 
     async def guard(_method: str, metadata: Iterable[tuple[str, str | bytes]]) -> ServicePrincipal:
         if not is_service(bearer(metadata), secret):

@@ -51,8 +51,9 @@ def principal() -> object:
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
     """See the module's text."""
 
-    def __init__(self, guard: Guard | None) -> None:
-        self._guard = guard
+    def __init__(self) -> None:
+        self.guard: Guard | None = None
+        """None: nobody is asked who they are. Set before the server starts."""
 
     async def intercept_service(
         self,
@@ -63,7 +64,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         method = handler_call_details.method
         if handler is None or method.startswith(_HEALTH):
             return handler
-        return _wrap(handler, method, self._guard)
+        return _wrap(handler, method, self.guard)
 
 
 def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:

@@ -12,7 +12,7 @@ from playhall_common.address import join_host_port, split_host_port
 __all__ = ["REGISTRY", "Counter", "Gauge", "Histogram", "serve"]
 
 # One more series for each one, of a time that nobody asks for.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def serve(address: str) -> str:

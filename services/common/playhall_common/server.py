@@ -3,6 +3,7 @@
     async def set_up(service: Service) -> None:
         rooms = await Rooms.open(config)
         service.on_stop(rooms.close)
+        service.guard_with(service_guard(config.service_secret))
         add_RoomsServicer_to_server(RoomsServicer(rooms), service.grpc)
 
     def main() -> NoReturn:
@@ -64,10 +65,11 @@ log = logs.get_logger()
 class Service:
     """What `set_up` is given: where it adds servicers, hooks and addresses."""
 
-    def __init__(self, name: str, config: ServiceConfig, guard: Guard | None) -> None:
+    def __init__(self, name: str, config: ServiceConfig) -> None:
         self.name = name
         self.config = config
-        self.grpc = grpc.aio.server(interceptors=[ErrorInterceptor(guard)], options=_SERVER_OPTIONS)
+        self._interceptor = ErrorInterceptor()
+        self.grpc = grpc.aio.server(interceptors=[self._interceptor], options=_SERVER_OPTIONS)
         self.health = aio_health.HealthServicer()
         self.addresses: dict[str, str] = {}
         """What else is listened on, by name; goes out with the ready line."""
@@ -76,6 +78,10 @@ class Service:
         self._drain_hooks: list[Hook] = []
         self._stop_hooks: list[Hook] = []
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.grpc)
+
+    def guard_with(self, guard: Guard) -> None:
+        """Ask `guard` about the caller of every RPC but health checks. Call it in `set_up`."""
+        self._interceptor.guard = guard
 
     def on_drain(self, hook: Hook) -> None:
         """Run `hook` when a drain begins, while RPCs are still served. It gets what is left of `drain_s`."""
@@ -111,7 +117,7 @@ class Service:
         return whole
 
 
-def run(name: str, set_up: SetUp, config: ServiceConfig, *, guard: Guard | None = None) -> NoReturn:
+def run(name: str, set_up: SetUp, config: ServiceConfig) -> NoReturn:
     """Serve until a signal, then exit the process. See the module's text."""
     logs.configure(name, config.log_level)
     if sys.platform == "win32":
@@ -121,13 +127,13 @@ def run(name: str, set_up: SetUp, config: ServiceConfig, *, guard: Guard | None 
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        code = runner.run(serve(name, set_up, config, guard=guard))
+        code = runner.run(serve(name, set_up, config))
     raise SystemExit(code)
 
 
-async def serve(name: str, set_up: SetUp, config: ServiceConfig, *, guard: Guard | None = None) -> int:
+async def serve(name: str, set_up: SetUp, config: ServiceConfig) -> int:
     """`run` within a loop that is there already; gives the exit code."""
-    service = Service(name, config, guard)
+    service = Service(name, config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.stopping.set)

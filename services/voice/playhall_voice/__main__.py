@@ -20,9 +20,10 @@ def main() -> NoReturn:
         livekit = LiveKit(config.livekit_url, config.livekit_key, config.livekit_secret)
 
     async def set_up(service: Service) -> None:
+        service.guard_with(service_guard(config.service_secret))
         voice_pb2_grpc.add_VoiceServicer_to_server(VoiceServicer(livekit), service.grpc)
 
-    run("voice", set_up, config, guard=service_guard(config.service_secret))
+    run("voice", set_up, config)
 
 
 if __name__ == "__main__":

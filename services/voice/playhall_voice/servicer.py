@@ -21,7 +21,7 @@ class VoiceServicer(voice_pb2_grpc.VoiceServicer):
     def __init__(self, livekit: LiveKit | None) -> None:
         self._livekit = livekit
 
-    async def Mint(  # noqa: N802  # gRPC's name
+    async def Mint(  # gRPC's name
         self, request: voice_pb2.MintRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> voice_pb2.MintResponse:
         if self._livekit is None:

@@ -1,0 +1,94 @@
+// Puts the parts of an update together, and keeps count of the version and tick they lead to.
+
+import { ProtocolError } from "./errors.js";
+import type { Schema } from "./schema.js";
+import { UpdateDecoder, type KindLookup, type Operation, type Part } from "./updates.js";
+import { VARINT32_MAX, VARINT53_MAX } from "./values.js";
+
+/** The most that parts without their last may add up to: the largest state a room may have, and some. */
+const MAX_PENDING_BYTES = 64 * 2 ** 20;
+
+/** One whole update. */
+export interface Update {
+  readonly full: boolean;
+  readonly operations: readonly Operation[];
+}
+
+export class UpdateAssembler {
+  readonly #schema: Schema;
+  readonly #held: KindLookup;
+  #version = 0;
+  #tick = 0;
+  #hasUpdate = false;
+  #afterWelcome = false;
+  #startsWhole = false;
+  #decoder: UpdateDecoder | null = null;
+  #parts: Part[] = [];
+  #pendingBytes = 0;
+
+  constructor(schema: Schema, held: KindLookup) {
+    this.#schema = schema;
+    this.#held = held;
+  }
+
+  /** The version held: that of the last whole update. */
+  get version(): number {
+    return this.#version;
+  }
+
+  get tick(): number {
+    return this.#tick;
+  }
+
+  /** What messages say the client has seen: 0, or 1 + the tick of the newest update. */
+  get seen(): number {
+    return this.#hasUpdate ? this.#tick + 1 : 0;
+  }
+
+  /** A welcome: updates go on from here, over what is held if `resumed`, else with a whole state. */
+  begin(version: number, tick: number, resumed: boolean): void {
+    this.abandon();
+    this.#version = version;
+    this.#tick = tick;
+    this.#hasUpdate = resumed;
+    this.#afterWelcome = true;
+    this.#startsWhole = !resumed;
+  }
+
+  /** The connection is gone: parts without their last never happened. */
+  abandon(): void {
+    this.#decoder = null;
+    this.#parts = [];
+    this.#pendingBytes = 0;
+  }
+
+  /** Take the next part; the whole update if it was the last, else null. */
+  add(data: Uint8Array): Update | null {
+    this.#pendingBytes += data.length;
+    if (this.#pendingBytes > MAX_PENDING_BYTES) throw new ProtocolError("an update never ends");
+    this.#decoder ??= new UpdateDecoder(this.#schema, this.#held);
+    const part = this.#decoder.decode(data);
+    if (this.#parts.length === 0) this.#checkStart(part);
+    this.#parts.push(part);
+    return part.last ? this.#complete() : null;
+  }
+
+  #checkStart(part: Part): void {
+    if (part.dv === 0 && !this.#afterWelcome) throw new ProtocolError("an update leads to no newer version");
+    if (this.#startsWhole && !part.full) throw new ProtocolError("the first update after a welcome is no full state");
+    if (this.#version + part.dv > VARINT32_MAX) throw new ProtocolError("a version is too big");
+    if (this.#tick + part.dt > VARINT53_MAX) throw new ProtocolError("a tick is too big");
+  }
+
+  #complete(): Update {
+    const first = this.#parts[0]!;
+    const update = { full: first.full, operations: this.#parts.flatMap((part) => part.operations) };
+    this.#version += first.dv;
+    this.#tick += first.dt;
+    this.#hasUpdate = true;
+    this.#afterWelcome = false;
+    this.#startsWhole = false;
+    this.abandon();
+    return update;
+  }
+}

@@ -1,0 +1,144 @@
+// `room.entities` and `room.presence`: what pages ask of the replica, and what they are told of it.
+
+import type { Cell } from "./handles.js";
+import { Listeners } from "./listeners.js";
+import { isPresence, type Happening, type Replica } from "./replica.js";
+import { Presence, type Entity, type Kind, type PresenceEntry } from "./schema.js";
+import { PRIVATE_ID } from "./updates.js";
+
+type Remove = () => void;
+type Told = [entity: Entity, fields: readonly string[]];
+
+/** The entities this client sees. Every method that takes a callback returns the function that removes it. */
+export class Entities {
+  readonly #replica: Replica;
+  readonly #player: () => string;
+  readonly #kinds: ReadonlySet<Kind>;
+  readonly #listeners: Readonly<Record<Happening["event"], Listeners<Kind, Told>>> = {
+    enter: new Listeners(),
+    change: new Listeners(),
+    correct: new Listeners(),
+    owner: new Listeners(),
+    leave: new Listeners(),
+  };
+
+  constructor(replica: Replica, kinds: readonly Kind[], player: () => string) {
+    this.#replica = replica;
+    this.#kinds = new Set(kinds);
+    this.#player = player;
+  }
+
+  /** The entity with this id, if it is seen; with a kind, only if it is of that kind. */
+  get(id: number): Entity | undefined;
+  get<T extends Entity>(kind: Kind<T>, id: number): T | undefined;
+  get<T extends Entity>(kindOrId: Kind<T> | number, id?: number): Entity | undefined {
+    const cell = this.#replica.get(typeof kindOrId === "number" ? kindOrId : id!);
+    if (cell === undefined || cell.id <= PRIVATE_ID || isPresence(cell)) return undefined;
+    return typeof kindOrId === "number" || cell.kind === kindOrId ? cell.handle : undefined;
+  }
+
+  /** All entities of a kind, or those of one owner (null: the room), in a new array. */
+  all<T extends Entity>(kind: Kind<T>, options: { owner?: string | null } = {}): T[] {
+    const cells = this.#cells(kind);
+    const { owner } = options;
+    return (owner === undefined ? cells : cells.filter((cell) => cell.owner === owner)).map((cell) => cell.handle as T);
+  }
+
+  /** The first entity of a kind, or of one owner. */
+  first<T extends Entity>(kind: Kind<T>, options: { owner?: string | null } = {}): T | undefined {
+    return this.all(kind, options)[0];
+  }
+
+  /** The entities of a kind that this player owns. */
+  mine<T extends Entity>(kind: Kind<T>): T[] {
+    return this.all(kind, { owner: this.#player() });
+  }
+
+  count(kind: Kind): number {
+    return this.#cells(kind).length;
+  }
+
+  ownerOf(entity: Entity): string | null {
+    return entity.owner;
+  }
+
+  #cells(kind: Kind): Cell[] {
+    return [...this.#replica.ofKind(this.#known(kind)).values()];
+  }
+
+  #known<T extends Entity>(kind: Kind<T>): Kind<T> {
+    if (!this.#kinds.has(kind)) throw new TypeError(`${kind.name} is no kind of this room's schema`);
+    return kind;
+  }
+
+  onEnter<T extends Entity>(kind: Kind<T>, callback: (entity: T) => void): Remove {
+    return this.#on("enter", kind, callback);
+  }
+
+  /** `fields` are the names of those an update set. Shared and private state have kinds too. */
+  onChange<T extends Entity>(kind: Kind<T>, callback: (entity: T, fields: readonly string[]) => void): Remove {
+    return this.#on("change", kind, callback);
+  }
+
+  /** The room overruled this player; runs after `onChange`. */
+  onCorrect<T extends Entity>(kind: Kind<T>, callback: (entity: T, fields: readonly string[]) => void): Remove {
+    return this.#on("correct", kind, callback);
+  }
+
+  onOwner<T extends Entity>(kind: Kind<T>, callback: (entity: T) => void): Remove {
+    return this.#on("owner", kind, callback);
+  }
+
+  /** The entity can still be read: it shows what was seen last. */
+  onLeave<T extends Entity>(kind: Kind<T>, callback: (entity: T) => void): Remove {
+    return this.#on("leave", kind, callback);
+  }
+
+  #on<T extends Entity>(event: Happening["event"], kind: Kind<T>, callback: (entity: T, fields: readonly string[]) => void): Remove {
+    return this.#listeners[event].add(this.#known(kind), callback as (...told: Told) => void);
+  }
+
+  /** For the client, once an update is applied. */
+  tell(happening: Happening): void {
+    this.#listeners[happening.event].emit(happening.cell.kind, happening.cell.handle, happening.fields);
+  }
+}
+
+/** Who is in the room: one entry per player, whatever else is seen. */
+export class PresenceList implements Iterable<PresenceEntry> {
+  readonly #replica: Replica;
+  readonly #listeners = new Listeners<Happening["event"], [entry: PresenceEntry, fields: readonly string[]]>();
+
+  constructor(replica: Replica) {
+    this.#replica = replica;
+  }
+
+  get size(): number {
+    return this.#replica.ofKind(Presence).size;
+  }
+
+  get(player: string): PresenceEntry | undefined {
+    return this.#replica.presenceOf(player)?.handle as PresenceEntry | undefined;
+  }
+
+  *[Symbol.iterator](): Iterator<PresenceEntry> {
+    for (const cell of [...this.#replica.ofKind(Presence).values()]) yield cell.handle as PresenceEntry;
+  }
+
+  onJoin(callback: (entry: PresenceEntry) => void): Remove {
+    return this.#listeners.add("enter", callback);
+  }
+
+  onChange(callback: (entry: PresenceEntry, fields: readonly string[]) => void): Remove {
+    return this.#listeners.add("change", callback);
+  }
+
+  onLeave(callback: (entry: PresenceEntry) => void): Remove {
+    return this.#listeners.add("leave", callback);
+  }
+
+  /** For the client, once an update is applied. */
+  tell(happening: Happening): void {
+    this.#listeners.emit(happening.event, happening.cell.handle as PresenceEntry, happening.fields);
+  }
+}

@@ -1,0 +1,84 @@
+// What the schema module that `playhall gen` writes is made of (docs/protocol/typescript-schema.md).
+
+import { type Field, type FieldCodec, codecOf } from "./fields.js";
+
+/** What every entity has besides the fields of its kind. Entities are the room's: pages read them. */
+export interface Entity {
+  readonly id: number;
+  /** The player who owns it, or null: the room. */
+  readonly owner: string | null;
+  /** The name of its kind. */
+  readonly kind: string;
+}
+
+declare const TYPE: unique symbol;
+
+/** A kind of entity. `T` is what one looks like. */
+export interface Kind<T extends Entity = Entity> {
+  readonly name: string;
+  readonly fields: readonly Field[];
+  readonly codecs: readonly FieldCodec[];
+  readonly hidden: boolean;
+  readonly [TYPE]?: T;
+}
+
+/** The compact input of a room. */
+export interface InputKind<T = unknown> {
+  readonly name: string;
+  readonly fields: readonly Field[];
+  readonly codecs: readonly FieldCodec[];
+  readonly [TYPE]?: T;
+}
+
+export interface Schema<State = unknown, Private = unknown, Input = unknown> {
+  /** 32 hexadecimal digits; the room's build must have the same. */
+  readonly hash: string;
+  readonly entities: readonly Kind[];
+  readonly state: Kind | null;
+  readonly private: Kind | null;
+  readonly input: InputKind | null;
+  /** Every kind at its number, presence last. */
+  readonly kinds: readonly Kind[];
+  readonly [TYPE]?: [State, Private, Input];
+}
+
+type EntityOf<K> = K extends Kind<infer T> ? T : null;
+type InputOf<K> = K extends InputKind<infer T> ? T : null;
+
+/** The fields every room has without declaring them: who is there. */
+export interface PresenceEntry extends Entity {
+  readonly player: string;
+  readonly name: string;
+  readonly status: unknown;
+  readonly connected: boolean;
+}
+
+export const Presence = kind<PresenceEntry>("playhall_presence", [
+  { name: "player", type: "str" },
+  { name: "name", type: "str" },
+  { name: "status", type: "json" },
+  { name: "connected", type: "bool" },
+]);
+
+/** Called by the generated module, for each kind. */
+export function kind<T extends Entity>(name: string, fields: readonly Field[], options: { hidden?: boolean } = {}): Kind<T> {
+  return Object.freeze({ name, fields, codecs: fields.map(codecOf), hidden: options.hidden ?? false });
+}
+
+/** Called by the generated module, for the input. */
+export function input<T>(name: string, fields: readonly Field[]): InputKind<T> {
+  return Object.freeze({ name, fields, codecs: fields.map(codecOf) });
+}
+
+/** Called by the generated module, last. */
+export function defineSchema<S extends Kind | null, P extends Kind | null, I extends InputKind | null>(declared: {
+  hash: string;
+  entities: readonly Kind[];
+  state: S;
+  private: P;
+  input: I;
+}): Schema<EntityOf<S>, EntityOf<P>, InputOf<I>> {
+  if (!/^[0-9a-f]{32}$/.test(declared.hash)) throw new TypeError("a schema's hash has 32 hexadecimal digits");
+  const singles = [declared.state, declared.private].filter((single): single is NonNullable<S | P> => single !== null);
+  return Object.freeze({ ...declared, kinds: [...declared.entities, ...singles, Presence] });
+}

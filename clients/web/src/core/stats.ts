@@ -1,0 +1,14 @@
+// Bytes by category, for pages that show them and for those who wonder where they go.
+
+export class Stats {
+  /** Bytes of frames sent: hello, resume, ping, message, unreliable, leave. */
+  readonly sent: Record<string, number> = {};
+  /** Bytes of frames received: welcome, update, message, pong and so on. */
+  readonly received: Record<string, number> = {};
+
+  /** For the client. */
+  count(direction: "sent" | "received", category: string, bytes: number): void {
+    const counts = this[direction];
+    counts[category] = (counts[category] ?? 0) + bytes;
+  }
+}

@@ -1,0 +1,270 @@
+// The shell: gives the core a connection, a clock and a timer, and tells the page what it says.
+
+import { ClientCore, type CoreEvent, type Output, type Status } from "./core/core.js";
+import { Entities, PresenceList } from "./core/entities.js";
+import { PlayhallError } from "./core/errors.js";
+import type { Payload } from "./core/frames.js";
+import { Listeners } from "./core/listeners.js";
+import { isPresence } from "./core/replica.js";
+import type { Schema } from "./core/schema.js";
+import type { Stats } from "./core/stats.js";
+import { GuestToken } from "./guest.js";
+import { forgetReload } from "./reload.js";
+import { Discovery } from "./transport/discovery.js";
+import type { Dial, Transport } from "./transport/transport.js";
+import { websocketDialer } from "./transport/websocket.js";
+import { VERSION } from "./version.js";
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** How many messages that came before the first state wait for a listener. */
+const MAX_EARLY_MESSAGES = 64;
+
+export interface ConnectOptions<State, Private> {
+  /** The site's origin, such as `location.origin`. */
+  readonly url: string;
+  readonly project: string;
+  readonly room: string;
+  /** From the module that `playhall gen` writes. */
+  readonly schema: Schema<State, Private>;
+  /** The type of room; `default` if not given. */
+  readonly type?: string;
+  /** The player's token, from your backend. Without one the player is a guest. */
+  readonly token?: string;
+  /** A name that keeps this guest apart from other guests in the same browser. */
+  readonly guest?: string;
+  /** How long to try, in milliseconds, before the first connect fails; 30,000 if not given. */
+  readonly timeout?: number;
+  /** The room is being started, which may take some seconds. */
+  readonly onWaking?: () => void;
+  /** How to open connections; a WebSocket to the address `url` names if not given. */
+  readonly dial?: Dial;
+}
+
+export interface RoomEvents {
+  waking: [];
+  /** The connection or the room was lost. The client comes back by itself. */
+  disconnected: [code: number];
+  /** The client is back, with a whole state. */
+  restored: [];
+  /** The client is out for good; `error.code` says why. */
+  closed: [error: PlayhallError];
+  message: [message: Payload, unreliable: boolean];
+  /** An update was applied, and all that follows from it was told. */
+  tick: [tick: number];
+  /** The room went to sleep; anything the player does wakes it. */
+  sleep: [];
+  wake: [];
+  voice: [url: string, token: string];
+  /** Players this one hears, and players who hear this one. */
+  peers: [hears: readonly string[], heardBy: readonly string[]];
+}
+
+/** Connect to a room; resolves once its whole state is in. Rejects with PlayhallError. */
+export async function connect<State, Private>(options: ConnectOptions<State, Private>): Promise<RoomClient<State, Private>> {
+  const client = new RoomClient(options);
+  await client.ready;
+  return client;
+}
+
+/** One player in one room. It connects at once; listeners added before awaiting `ready` hear of the first state. */
+export class RoomClient<State = unknown, Private = unknown> {
+  /** Resolves once the room's whole state is in; rejects with PlayhallError. */
+  readonly ready: Promise<void>;
+  readonly entities: Entities;
+  readonly presence: PresenceList;
+  readonly #core: ClientCore;
+  readonly #dial: Dial;
+  readonly #guest: GuestToken;
+  readonly #listeners = new Listeners<keyof RoomEvents, unknown[]>();
+  readonly #earlyMessages: [Payload, boolean][] = [];
+  #transport: Transport | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isTelling = false;
+  #settle!: { resolve: () => void; reject: (error: PlayhallError) => void };
+
+  constructor(options: ConnectOptions<State, Private>) {
+    const { url, project, room, schema, type = "", token = "", guest = "", timeout = DEFAULT_TIMEOUT_MS } = options;
+    this.#guest = new GuestToken(project, guest);
+    this.#core = new ClientCore({
+      schema,
+      project,
+      room,
+      roomType: type,
+      token,
+      guestToken: token === "" ? this.#guest.load() : "",
+      session: crypto.getRandomValues(new Uint8Array(16)),
+      sdk: `playhall-web/${VERSION}`,
+      timeoutMs: timeout,
+      random: Math.random,
+    });
+    this.#dial = options.dial ?? websocketDialer(new Discovery(url, project, Math.random));
+    this.entities = new Entities(this.#core.replica, schema.kinds, () => this.#core.player);
+    this.presence = new PresenceList(this.#core.replica);
+    this.ready = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
+    // Whoever listens to `closed` instead of awaiting this has been told.
+    this.ready.catch(() => undefined);
+    if (options.onWaking !== undefined) this.on("waking", options.onWaking);
+    this.#do((now) => this.#core.start(now));
+  }
+
+  get status(): Status {
+    return this.#core.status;
+  }
+
+  /** This player's id; empty before `ready`. */
+  get player(): string {
+    return this.#core.player;
+  }
+
+  /** Which life of the room this is: it changes when the room wakes or moves. */
+  get generation(): number {
+    return this.#core.generation;
+  }
+
+  /** The tick of the newest update applied. */
+  get tick(): number {
+    return this.#core.tick;
+  }
+
+  /** The room's tick now, as far as can be told from here, with its fraction. */
+  serverTick(): number {
+    return this.#core.clock.tick(performance.now());
+  }
+
+  /** The round trip in milliseconds; 0 before it is known. */
+  get rtt(): number {
+    return this.#core.clock.rtt;
+  }
+
+  get stats(): Stats {
+    return this.#core.stats;
+  }
+
+  /** Shared state; null if the schema has none, and before `ready`. A new object after `restored`. */
+  get state(): State {
+    return (this.#core.replica.state?.handle ?? null) as State;
+  }
+
+  /** This player's private state; null if the schema has none, and before `ready`. */
+  get private(): Private {
+    return (this.#core.replica.private?.handle ?? null) as Private;
+  }
+
+  /** Listen; returns the function that stops it. Messages sent in `on_join` wait for the first listener. */
+  on<E extends keyof RoomEvents>(event: E, callback: (...args: RoomEvents[E]) => void): () => void {
+    const remove = this.#listeners.add(event, callback as (...args: unknown[]) => void);
+    if (event === "message" && this.#earlyMessages.length > 0) queueMicrotask(() => this.#tellEarlyMessages());
+    return remove;
+  }
+
+  /**
+   * Send a JSON value, or a Uint8Array, to the room. Returns false if the connection is lost just now: the message is
+   * dropped, for what it meant may no longer be true when the room is back. Throws before `ready`, and for what cannot
+   * be sent (over 65,536 bytes, or no JSON).
+   */
+  send(message: unknown, options: { unreliable?: boolean } = {}): boolean {
+    return this.#do(() => this.#core.send(message, options.unreliable ?? false));
+  }
+
+  /** Leave the room on purpose. The room is told, and the client is done: it says nothing more. */
+  leave(): void {
+    this.#do(() => this.#core.leave());
+    this.#settle.reject(new PlayhallError(0, "The room was left before it was ready."));
+  }
+
+  /** Run one step of the core, and carry out what it says. */
+  #do<T>(step: (now: number) => T): T {
+    const result = step(performance.now());
+    this.#carryOut();
+    return result;
+  }
+
+  /** A callback may call back in (send, leave): what that brings is carried out in its turn, not in between. */
+  #carryOut(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      for (let outputs = this.#core.takeOutputs(); outputs.length > 0; outputs = this.#core.takeOutputs()) {
+        for (const output of outputs) this.#perform(output);
+      }
+    } finally {
+      this.#isTelling = false;
+    }
+    this.#rearm();
+  }
+
+  #rearm(): void {
+    clearTimeout(this.#timer);
+    const at = this.#core.nextTimer();
+    if (at === Infinity) return;
+    const wait = Math.min(LONGEST_TIMER_MS, Math.max(0, at - performance.now()));
+    this.#timer = setTimeout(() => this.#do((now) => this.#core.timer(now)), wait);
+  }
+
+  #perform(output: Output): void {
+    switch (output.type) {
+      case "open":
+        return this.#open();
+      case "send":
+        return this.#transport?.send(output.frame, output.unreliable);
+      case "close":
+        this.#transport?.close(output.code, output.reason);
+        this.#transport = null;
+        return;
+      case "token":
+        return this.#guest.save(output.token);
+      case "event":
+        return this.#tell(output.event);
+    }
+  }
+
+  #open(): void {
+    this.#transport = this.#dial({
+      opened: () => this.#do((now) => this.#core.opened(now)),
+      received: (frame) => this.#do((now) => this.#core.received(frame, now)),
+      violated: (reason) => this.#do(() => this.#core.violated(reason)),
+      closed: (code, reason) => this.#do((now) => this.#core.closed(code, reason, now)),
+    });
+  }
+
+  #tell(event: CoreEvent): void {
+    switch (event.name) {
+      case "ready":
+        forgetReload();
+        return this.#settle.resolve();
+      case "updated":
+        for (const happening of event.happenings) {
+          if (isPresence(happening.cell)) this.presence.tell(happening);
+          else this.entities.tell(happening);
+        }
+        return this.#listeners.emit("tick", event.tick);
+      case "message":
+        return this.#tellMessage(event.payload, event.unreliable);
+      case "disconnected":
+        return this.#listeners.emit("disconnected", event.code);
+      case "closed":
+        this.#settle.reject(event.error);
+        return this.#listeners.emit("closed", event.error);
+      case "voice":
+        return this.#listeners.emit("voice", event.url, event.token);
+      case "peers":
+        return this.#listeners.emit("peers", event.hears, event.heardBy);
+      default:
+        return this.#listeners.emit(event.name);
+    }
+  }
+
+  #tellMessage(payload: Payload, unreliable: boolean): void {
+    if (this.#listeners.has("message")) {
+      this.#tellEarlyMessages();
+      this.#listeners.emit("message", payload, unreliable);
+    } else if (!this.#core.isReady && this.#earlyMessages.length < MAX_EARLY_MESSAGES) {
+      this.#earlyMessages.push([payload, unreliable]);
+    }
+  }
+
+  #tellEarlyMessages(): void {
+    for (const [payload, unreliable] of this.#earlyMessages.splice(0)) this.#listeners.emit("message", payload, unreliable);
+  }
+}

@@ -108,10 +108,13 @@ class Processes:
             print(f"--- {process.name} (pid {process.pid}, exit {process.process.returncode})")
             print(process.log())
 
-    def launch(self, service: str, *arguments: str, **settings: object) -> tuple[ServiceProcess, int]:
-        """Start `python -m playhall_<service>` and return without waiting, with the fd of its ready line.
+    def launch(
+        self, service: str, *arguments: str, module: str | None = None, **settings: object
+    ) -> tuple[ServiceProcess, int]:
+        """Start a service and return without waiting, with the fd of its ready line.
 
-        `settings` become PLAYHALL_<SERVICE>_<NAME>; names that are PLAYHALL_... already stay as they are.
+        It is `python -m playhall_<service>`, or `module`. `settings` become PLAYHALL_<SERVICE>_<NAME>; names
+        that are PLAYHALL_... already stay as they are.
         """
         log_path = self._directory / f"{service}-{len(self._started)}.log"
         reader, writer = os.pipe()
@@ -120,7 +123,7 @@ class Processes:
         try:
             with log_path.open("wb") as log:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", f"playhall_{service}", *arguments],
+                    [sys.executable, "-m", module or f"playhall_{service}", *arguments],
                     env=environ,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -138,9 +141,11 @@ class Processes:
         self._started.append(started)
         return started, reader
 
-    def start(self, service: str, *arguments: str, **settings: object) -> ServiceProcess:
+    def start(
+        self, service: str, *arguments: str, module: str | None = None, **settings: object
+    ) -> ServiceProcess:
         """Start a service and wait until it serves."""
-        return self.started(*self.launch(service, *arguments, **settings))
+        return self.started(*self.launch(service, *arguments, module=module, **settings))
 
     def started(self, process: ServiceProcess, reader: int) -> ServiceProcess:
         """Wait for what `launch` gave; so several services start side by side."""

@@ -61,7 +61,6 @@ _ALIASES: Final[Any] = tuple(
     {typing_extensions.TypeAliasType, getattr(typing, "TypeAliasType", typing_extensions.TypeAliasType)}
 )
 _ABSENT: Final[Any] = object()
-_UNKNOWN: Final = TypeVar("_UNKNOWN")  # stands for a T that does not exist at run time
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ class Declaration:
         if isinstance(node, ast.Subscript):
             head = self._evaluate(node.value)
             if head is Json:
-                return Json[self._json_type(node.slice)]
+                return head[self._json_type(node.slice)]
             if head is writable or head is owner_only:
                 return head[self._evaluate(node.slice)]
         code = compile(ast.Expression(node), f"<annotation in {self.owner}>", "eval")

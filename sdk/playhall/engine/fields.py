@@ -435,11 +435,11 @@ writable = Annotated[T, WRITABLE]
 owner_only = Annotated[T, OWNER_ONLY]
 
 
-def q8(lo: float, hi: float) -> FieldType:
+def q8(lo: float, hi: float) -> QuantisedType:
     """A float in 255 steps and one byte: `heading: Annotated[float, q8(0, 360)]`."""
     return QuantisedType(8, lo, hi)
 
 
-def q16(lo: float, hi: float) -> FieldType:
+def q16(lo: float, hi: float) -> QuantisedType:
     """A float in 65,535 steps and two bytes: `x: Annotated[float, q16(0, 2000)]`."""
     return QuantisedType(16, lo, hi)

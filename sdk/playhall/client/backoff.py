@@ -1,7 +1,7 @@
 """When to come back after a connection was lost, or could not be made.
 
-The rules are those of docs/protocol/flow.md, Close. Every wait is drawn from its whole interval, so that the
-clients of a server that died do not come back in step, however long they have been trying.
+The rules are those of docs/protocol/flow.md, Close. Every wait is drawn from its whole interval, so that
+the clients of a server that died do not come back in step, however long they have been trying.
 """
 
 from __future__ import annotations

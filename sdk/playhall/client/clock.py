@@ -1,9 +1,9 @@
 """The client's estimate of the room's tick.
 
-A pong tells the room's tick as of about half a round trip before it came. The sample with the lowest round
-trip of the last eight is the best guess there is, for what a queue adds on one way only is an error. The
-estimate follows it by running at most 5 % fast or slow, so that nothing drawn by it jumps; where it is off by
-over 250 ms (a first sample, a laptop that slept) it does jump.
+A pong tells the room's tick as of about half a round trip before it came. The sample with the lowest
+round trip of the last eight is the best guess there is, for what a queue adds on one way only is an
+error. The estimate follows it by running at most 5 % fast or slow, so that nothing drawn by it jumps;
+where it is off by over 250 ms (a first sample, a laptop that slept) it does jump.
 """
 
 from __future__ import annotations

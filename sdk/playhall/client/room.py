@@ -1,0 +1,349 @@
+"""`RoomClient`: a client as the game sees it; and `connect`, which makes one and awaits the first state."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import sys
+from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeAlias, cast, overload
+from urllib.parse import urlsplit
+
+from typing_extensions import TypeVar
+
+from playhall.client import outputs
+from playhall.client.core import ClientCore, Stats, Status
+from playhall.client.driver import Driver
+from playhall.client.entities import ClientEntities
+from playhall.client.listeners import Listeners, Remove
+from playhall.client.presence import ClientPresence
+from playhall.client.transport import Dial
+from playhall.engine.codes import CloseCode
+from playhall.engine.connection import JsonOut, Message
+from playhall.engine.errors import PlayhallError
+from playhall.engine.kinds import Entity
+from playhall.engine.schema import PRIVATE_ID, SHARED_ID, Schema
+
+__all__ = ["RoomClient", "connect"]
+
+S = TypeVar("S", bound="Entity | None", default=None)
+P = TypeVar("P", bound="Entity | None", default=None)
+
+Kind: TypeAlias = type[Entity]
+
+MAX_UNSENT = 1024 * 1024
+SDK = f"playhall-python/0.1 ({sys.platform})"
+
+
+class RoomClient(Generic[S, P]):
+    """A connection to a room, kept up over lost sockets and room hosts.
+
+    Nothing happens until `ready` is awaited, so listeners that are added before hear of the first state
+    too. Each listener is called once the whole of an update is in; what one raises is logged.
+
+    `url` is the site's origin. `type` is the room's type, left off for the default. `token` is a player
+    token, or a guest token of before; without one the player is a new guest. `timeout` is for the first
+    connect alone.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        project: str,
+        room: str,
+        schema: Schema[S, P],
+        type: str | None = None,
+        token: str | None = None,
+        timeout: float = 30.0,
+        dial: Dial | None = None,
+    ) -> None:
+        if dial is None:
+            _check_origin(url)
+            # Imported here because most who import this module test rooms, and need no network.
+            from playhall.client.websocket import WebSocketDial
+
+            dial = WebSocketDial(url, project)
+        self._core = ClientCore(
+            schema,
+            project=project,
+            room=room,
+            type=type,
+            token=token,
+            session=secrets.token_bytes(16),
+            sdk=SDK,
+            rng=self._rng(),
+            timeout=timeout,
+        )
+        self._dial = dial
+        self._driver: Driver | None = None
+        self._joined: asyncio.Future[None] | None = None
+        self._waking = Listeners[[]]()
+        self._restored = Listeners[[]]()
+        self._sleep = Listeners[[]]()
+        self._wake = Listeners[[]]()
+        self._disconnected = Listeners[[int]]()
+        self._closed = Listeners[[PlayhallError]]()
+        self._message = Listeners[[Message]]()
+        self._tick = Listeners[[int]]()
+        self.entities = ClientEntities(self._core)
+        self.presence = ClientPresence()
+
+    def _rng(self) -> Callable[[], float]:
+        """Where the spread of reconnects comes from."""
+        return random.random
+
+    # Connecting and leaving
+
+    @property
+    def ready(self) -> Coroutine[Any, Any, None]:
+        """To be awaited: connects, and is done once the first state is in. Raises PlayhallError.
+
+        Cancelling the wait ends the client.
+        """
+        return self._wait_joined()
+
+    async def _wait_joined(self) -> None:
+        if self._driver is None:
+            self._driver = Driver(self._core, self._dial, self._handle)
+            self._joined = asyncio.get_running_loop().create_future()
+            self._core.start(self._driver.now())
+            self._driver.pump()
+        assert self._joined is not None
+        try:
+            await asyncio.shield(self._joined)
+        except asyncio.CancelledError:
+            if not self._joined.done():
+                self._leave()
+            raise
+
+    async def leave(self) -> None:
+        """Leave the room on purpose, and wait until the connection is closed. Harmless where it is already."""
+        self._leave()
+        if self._driver is not None:
+            await self._driver.wait_closed()
+
+    def _leave(self) -> None:
+        self._core.leave()
+        if self._driver is not None:
+            self._driver.pump()
+        if self._joined is not None and not self._joined.done():
+            self._fail_joined(PlayhallError(0, "the client left before it was connected"))
+
+    async def __aenter__(self) -> RoomClient[S, P]:
+        await self.ready
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.leave()
+
+    # What the client is, and holds
+
+    @property
+    def status(self) -> Status:
+        """ "connecting", "open", "reconnecting" or "closed"."""
+        return self._core.status
+
+    @property
+    def player(self) -> str:
+        """The player's id, as the router made it out."""
+        return self._core.player
+
+    @property
+    def room(self) -> str:
+        """The room's id."""
+        return self._core.room
+
+    @property
+    def type(self) -> str:
+        """The room's type."""
+        return self._core.type
+
+    @property
+    def guest_token(self) -> str | None:
+        """The token to keep, by which a guest is the same player another time; None for others."""
+        return self._core.guest_token
+
+    @property
+    def generation(self) -> int:
+        """Which life of the room the state is of; it changes with every wake."""
+        return self._core.generation
+
+    @property
+    def tick(self) -> int:
+        """The tick of the newest update."""
+        return self._core.tick
+
+    @property
+    def tick_rate(self) -> int:
+        """The room's ticks a second."""
+        return self._core.tick_rate
+
+    @property
+    def asleep(self) -> bool:
+        """Whether the room sleeps. The connection stays, and anything the player does wakes the room."""
+        return self._core.asleep
+
+    @property
+    def rtt(self) -> float:
+        """The last round trip to the router, in seconds."""
+        return self._core.rtt_s
+
+    @property
+    def stats(self) -> Stats:
+        """Bytes sent and received, by kind of frame."""
+        return self._core.stats
+
+    def server_tick(self) -> float:
+        """The room's tick now, with its fraction, as far as is known."""
+        return self._core.server_tick(self._driver.now()) if self._driver is not None else 0.0
+
+    @property
+    def state(self) -> S:
+        """The shared state."""
+        return cast(S, self._singleton(SHARED_ID, self._core.schema.state))
+
+    @property
+    def private(self) -> P:
+        """The player's private state."""
+        return cast(P, self._singleton(PRIVATE_ID, self._core.schema.private))
+
+    def _singleton(self, id: int, kind: Kind | None) -> Entity | None:
+        found = self._core.replica.get(id)
+        if found is None and kind is not None:
+            raise PlayhallError(0, "there is no state yet: await room.ready first")
+        return found
+
+    # Messages
+
+    def send(self, message: JsonOut | bytes, *, unreliable: bool = False) -> None:
+        """Send a message: anything JSON encodes, or bytes; at most 64 KB.
+
+        An `unreliable` one may be lost or overtaken. Raises PlayhallError before the client is
+        connected, once it is closed, and where over a megabyte waits to be sent; ValueError or TypeError
+        for what cannot be a message. While the client is reconnecting the message is lost, as one under
+        way when the connection broke is.
+        """
+        if self._driver is not None and self._driver.unsent > MAX_UNSENT:
+            if unreliable:
+                return
+            raise PlayhallError(CloseCode.LIMIT_EXCEEDED, "the connection does not take what was sent before")
+        self._core.send(message, unreliable=unreliable)
+        if self._driver is not None:
+            self._driver.pump()
+
+    # Events
+
+    @overload
+    def on(self, event: Literal["message"], listener: Callable[[Message], object], /) -> Remove: ...
+    @overload
+    def on(self, event: Literal["disconnected"], listener: Callable[[int], object], /) -> Remove: ...
+    @overload
+    def on(self, event: Literal["closed"], listener: Callable[[PlayhallError], object], /) -> Remove: ...
+    @overload
+    def on(self, event: Literal["tick"], listener: Callable[[int], object], /) -> Remove: ...
+    @overload
+    def on(
+        self, event: Literal["waking", "restored", "sleep", "wake"], listener: Callable[[], object], /
+    ) -> Remove: ...
+    def on(self, event: str, listener: Callable[..., object], /) -> Remove:
+        """Call back for each event; returns a function that takes the listener off.
+
+        waking: the room is being started. disconnected(code): the connection or the room was lost, and
+        the client is coming back. restored: it is back, and the state is the room's. closed(error): it
+        is over, other than by `leave`. message(message): the room sent one. tick(tick): an update was
+        applied, and its callbacks have run. sleep, wake: of a room that sleeps with its players
+        connected.
+        """
+        listeners: dict[str, Listeners[...]] = {
+            "waking": self._waking,
+            "disconnected": self._disconnected,
+            "restored": self._restored,
+            "closed": self._closed,
+            "message": self._message,
+            "tick": self._tick,
+            "sleep": self._sleep,
+            "wake": self._wake,
+        }
+        if event not in listeners:
+            raise ValueError(f"there is no event {event!r}; there are {', '.join(listeners)}")
+        return listeners[event].add(listener)
+
+    def on_tick(self, listener: Callable[[int], object], /) -> Remove:
+        """The same as on("tick", listener)."""
+        return self._tick.add(listener)
+
+    def _handle(self, event: outputs.Event) -> None:
+        match event:
+            case outputs.Updated(tick, changes):
+                tell_presence = self.presence.apply(changes)
+                self.entities.tell(changes)
+                tell_presence()
+                self._tick.call(tick)
+            case outputs.MessageReceived(content):
+                self._message.call(content)
+            case outputs.Joined():
+                if self._joined is not None and not self._joined.done():
+                    self._joined.set_result(None)
+            case outputs.Waking():
+                self._waking.call()
+            case outputs.Disconnected(code):
+                self._disconnected.call(code)
+            case outputs.Restored():
+                self._restored.call()
+            case outputs.FellAsleep():
+                self._sleep.call()
+            case outputs.Woke():
+                self._wake.call()
+            case outputs.Closed(error):
+                self._fail_joined(error)
+                self._closed.call(error)
+
+    def _fail_joined(self, error: PlayhallError) -> None:
+        if self._joined is not None and not self._joined.done():
+            self._joined.set_exception(error)
+            self._joined.exception()  # nobody need be waiting
+
+
+class connect(Generic[S, P]):  # noqa: N801 - used as a function: await it, or enter it
+    """Connect to a room: `room = await connect(...)`, or `async with connect(...) as room`, which leaves.
+
+    Done once the first state is in. Raises PlayhallError: at once where the answer is final, else after
+    `timeout` seconds of trying. The parameters are those of RoomClient.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        project: str,
+        room: str,
+        schema: Schema[S, P],
+        type: str | None = None,
+        token: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self._client = RoomClient(
+            url, project=project, room=room, schema=schema, type=type, token=token, timeout=timeout
+        )
+
+    def __await__(self) -> Generator[Any, None, RoomClient[S, P]]:
+        return self._client.__aenter__().__await__()
+
+    async def __aenter__(self) -> RoomClient[S, P]:
+        return await self._client.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.leave()
+
+
+def _check_origin(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is not a site's origin, as http://127.0.0.1:7350")

@@ -1,0 +1,105 @@
+"""The WebSocket transport, on picows."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import picows
+
+from playhall.client.core import ABNORMAL
+from playhall.client.discovery import Endpoints
+from playhall.client.transport import Receiver, Transport
+from playhall.engine.codes import CloseCode
+from playhall.engine.frames import MAX_FRAME
+
+__all__ = ["WebSocketDial"]
+
+DIAL_S = 10.0
+CLOSE_S = 2.0
+NO_CODE = 1005
+TOO_BIG = 1009
+# Past this an unreliable frame is dropped rather than queued behind what does not get through.
+STALE_BYTES = 4 * 1024
+
+
+class WebSocketDial:
+    """Connects to one of a project's routers, to another one after a failure."""
+
+    def __init__(self, origin: str, project: str) -> None:
+        self._endpoints = Endpoints(origin, project)
+
+    async def __call__(self, receiver: Receiver) -> Transport:
+        socket = _Socket(receiver)
+        async with asyncio.timeout(DIAL_S):
+            address = await self._endpoints.one(asyncio.get_running_loop().time())
+            try:
+                await picows.ws_connect(lambda: socket, address, max_frame_size=MAX_FRAME)
+            except (OSError, TimeoutError, picows.WSError, picows.WSInvalidURL) as error:
+                self._endpoints.failed(address)
+                raise OSError(f"{address}: {error}") from error
+            except asyncio.CancelledError:
+                self._endpoints.failed(address)
+                raise
+        return socket
+
+
+class _Socket(picows.WSListener):
+    """One WebSocket, as picows tells of it and as the client uses it."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._transport: picows.WSTransport | None = None
+        self._closed_with: tuple[int, str] | None = None
+        self._abort: asyncio.TimerHandle | None = None
+
+    # What picows calls.
+
+    def on_ws_connected(self, transport: picows.WSTransport) -> None:
+        self._transport = transport
+
+    def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        kind = frame.msg_type
+        if kind == picows.WSMsgType.CLOSE:
+            self._answer_close(transport, frame.get_payload_as_bytes())
+        elif self._abort is not None or kind in (picows.WSMsgType.PING, picows.WSMsgType.PONG):
+            pass
+        elif kind != picows.WSMsgType.BINARY or not frame.fin or not frame.payload_size:
+            self._receiver.violated("a WebSocket message that is not one whole binary frame")
+        else:
+            self._receiver.received(frame.get_payload_as_bytes())
+
+    def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
+        self._transport = None
+        if self._abort is not None:
+            self._abort.cancel()
+        # None, whatever its stub says, where neither side closed the WebSocket.
+        handshake = cast("Any", transport.close_handshake)
+        sent = handshake.sent if handshake is not None else None
+        if self._closed_with is None and sent is not None and sent.code == TOO_BIG:
+            self._closed_with = CloseCode.PROTOCOL, sent.reason
+        self._receiver.closed(*(self._closed_with or (ABNORMAL, "the connection was lost")))
+
+    # What the client calls.
+
+    @property
+    def unsent(self) -> int:
+        transport = self._transport
+        return transport.underlying_transport.get_write_buffer_size() if transport is not None else 0
+
+    def send(self, frame: bytes, unreliable: bool) -> None:
+        if self._transport is not None and not (unreliable and self.unsent > STALE_BYTES):
+            self._transport.send(picows.WSMsgType.BINARY, frame)
+
+    def close(self, code: int, reason: str) -> None:
+        """Say so, and hang up once the other side has answered: what was sent before must arrive."""
+        if self._transport is not None and self._abort is None:
+            self._transport.send_close(cast(picows.WSCloseCode, code), reason.encode())
+            self._abort = asyncio.get_running_loop().call_later(CLOSE_S, self._transport.disconnect, False)
+
+    def _answer_close(self, transport: picows.WSTransport, payload: bytes) -> None:
+        code = int.from_bytes(payload[:2], "big") if len(payload) >= 2 else NO_CODE
+        self._closed_with = code, payload[2:].decode(errors="replace")
+        if not transport.is_close_frame_sent:
+            transport.send_close(cast(picows.WSCloseCode, code if code != NO_CODE else 1000))
+        transport.disconnect()

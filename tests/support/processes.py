@@ -27,6 +27,7 @@ from typing import Any, Self
 SERVICE_SECRET = "a secret for tests only"
 START_S = 30.0
 STOP_S = 15.0
+POLL_S = 0.01
 
 
 class ProcessError(AssertionError):
@@ -57,8 +58,18 @@ class ServiceProcess:
 
     def log_lines(self, event: str | None = None) -> list[dict[str, Any]]:
         """Its JSON log lines; those of one event."""
-        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        whole, _, _ = self.log().rpartition("\n")
+        lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
         return [line for line in lines if event is None or line["event"] == event]
+
+    def wait_for_log(self, event: str, timeout_s: float = STOP_S) -> dict[str, Any]:
+        """Its first log line of that event, once it is there."""
+        deadline = time.monotonic() + timeout_s
+        while not (lines := self.log_lines(event)):
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise ProcessError(f"{self.name} did not log {event!r}\n{self.log()}")
+            select.select([], [], [], POLL_S)
+        return lines[0]
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

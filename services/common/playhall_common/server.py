@@ -132,7 +132,10 @@ def run(name: str, set_up: SetUp, config: ServiceConfig) -> NoReturn:
 
 
 async def serve(name: str, set_up: SetUp, config: ServiceConfig) -> int:
-    """`run` within a loop that is there already; gives the exit code."""
+    """`run` within a loop that is there already; gives the exit code.
+
+    Signals that come after it are ignored, because the process is on its way out.
+    """
     service = Service(name, config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -142,6 +145,7 @@ async def serve(name: str, set_up: SetUp, config: ServiceConfig) -> int:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
 
 
 async def _serve(service: Service, set_up: SetUp) -> int:

@@ -1,0 +1,173 @@
+"""What surrounds every service: start, errors, callers, logs, metrics, drain. The process is real, a toy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import urllib.request
+from pathlib import Path
+
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from playhall.api.voice.v1 import voice_pb2, voice_pb2_grpc
+from playhall.engine.codes import ErrorCode
+from playhall_common.auth import channel, service_metadata
+from playhall_common.errors import ApiError, from_rpc
+from tests.support.processes import SERVICE_SECRET, Processes, ServiceProcess
+
+TOY = "tests.support.toy_service"
+MINT = "/playhall.api.voice.v1.Voice/Mint"
+
+
+def start(processes: Processes, **settings: object) -> ServiceProcess:
+    return processes.start("toy", module=TOY, **settings)
+
+
+async def mint(toy: ServiceProcess, player: str, secret: str | None = SERVICE_SECRET) -> str:
+    """What the toy answers. Raises ApiError."""
+    metadata = service_metadata(secret) if secret is not None else ()
+    async with channel(toy.grpc) as to_toy:
+        stub = voice_pb2_grpc.VoiceStub(to_toy)
+        try:
+            answer = await stub.Mint(
+                voice_pb2.MintRequest(player=player), metadata=metadata, timeout=10, wait_for_ready=True
+            )
+        except grpc.aio.AioRpcError as failure:
+            raise from_rpc(failure) from None
+    return answer.token
+
+
+async def health(toy: ServiceProcess) -> int:
+    async with channel(toy.grpc) as to_toy:
+        stub = health_pb2_grpc.HealthStub(to_toy)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
+    return int(answer.status)
+
+
+@pytest.mark.asyncio
+async def test_errors_arrive_with_their_code(processes: Processes) -> None:
+    toy = start(processes)
+    assert await mint(toy, "ann") == "ann"
+
+    with pytest.raises(ApiError) as caught:
+        await mint(toy, "refuse")
+    assert (caught.value.code, caught.value.message) == (ErrorCode.FENCED, "not you")
+    assert caught.value.details == {"generation": "7"}
+
+    with pytest.raises(ApiError) as caught:
+        await mint(toy, "upstream")
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+
+
+@pytest.mark.asyncio
+async def test_a_fault_is_logged_under_an_id_and_not_told(processes: Processes) -> None:
+    toy = start(processes)
+    with pytest.raises(ApiError) as caught:
+        await mint(toy, "crash")
+    assert caught.value.code is ErrorCode.INTERNAL
+    assert "hunter2" not in caught.value.message
+    line = toy.wait_for_log("rpc_failed")
+    assert line["request_id"] == caught.value.details["request_id"]
+    assert line["method"] == MINT
+    assert "RuntimeError: hunter2" in line["exception"]
+    assert (line["service"], line["level"]) == ("toy", "error")
+    assert await mint(toy, "ann") == "ann"
+
+
+@pytest.mark.asyncio
+async def test_a_caller_shows_the_secret_but_for_health(processes: Processes) -> None:
+    toy = start(processes)
+    for wrong in (None, "", SERVICE_SECRET + "x", SERVICE_SECRET[:-1]):
+        with pytest.raises(ApiError) as caught:
+            await mint(toy, "ann", secret=wrong)
+        assert caught.value.code is ErrorCode.UNAUTHENTICATED
+    assert await health(toy) == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.asyncio
+async def test_metrics_count_calls_by_method_and_code(processes: Processes) -> None:
+    toy = start(processes, metrics_address="127.0.0.1:0")
+    await mint(toy, "ann")
+    with pytest.raises(ApiError):
+        await mint(toy, "refuse")
+    url = f"http://{toy.addresses['metrics']}/metrics"
+    text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read().decode())
+    assert f'playhall_rpc_handled_total{{code="OK",method="{MINT}"}} 1.0' in text
+    assert f'playhall_rpc_handled_total{{code="E_FENCED",method="{MINT}"}} 1.0' in text
+    assert "process_resident_memory_bytes" in text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_drain_ends_what_runs_and_exits_0(processes: Processes, number: signal.Signals) -> None:
+    toy = start(processes)
+    call = asyncio.create_task(mint(toy, "slow"))
+    await asyncio.to_thread(toy.wait_for_log, "slow_call_started")
+    toy.signal(number)
+    await asyncio.to_thread(toy.wait_for_log, "drain_hook")
+    toy.signal(number)
+    assert await call == "slow"
+    assert await asyncio.to_thread(toy.wait) == 0
+    assert [line["name"] for line in toy.log_lines("stop_hook")] == ["last given", "first given"]
+    assert toy.log_lines("drained")[0]["whole"] is True
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_does_not_end_is_cut_off_at_the_deadline(processes: Processes) -> None:
+    toy = start(processes, drain_s=0.2)
+    call = asyncio.create_task(mint(toy, "stuck"))
+    await asyncio.to_thread(toy.wait_for_log, "slow_call_started")
+    toy.signal(signal.SIGTERM)
+    with pytest.raises(ApiError) as caught:
+        await call
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+    assert await asyncio.to_thread(toy.wait) == 0
+
+
+def test_a_hook_that_does_not_end_is_cut_off_and_the_exit_says_so(processes: Processes) -> None:
+    toy = start(processes, drain_s=0.2, slow_hook="true")
+    assert toy.terminate() == 1
+    assert toy.log_lines("hook_cut_off")
+    assert len(toy.log_lines("stop_hook")) == 2
+
+
+def test_a_start_that_fails_cleans_up_and_exits_1(processes: Processes) -> None:
+    toy, reader = processes.launch("toy", module=TOY, fail_start="true")
+    os.close(reader)
+    assert toy.wait() == 1
+    assert "no luck" in toy.log_lines("start_failed")[0]["exception"]
+    assert len(toy.log_lines("stop_hook")) == 2
+
+
+def test_an_address_that_is_taken_fails_the_start(processes: Processes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        toy, reader = processes.launch("toy", module=TOY, address=f"127.0.0.1:{taken.getsockname()[1]}")
+        os.close(reader)
+        assert toy.wait() == 1
+    assert "cannot listen on 127.0.0.1" in toy.log_lines("start_failed")[0]["exception"]
+
+
+def test_two_processes_do_not_share_a_port(processes: Processes) -> None:
+    first = start(processes)
+    second, reader = processes.launch("toy", module=TOY, address=first.grpc)
+    os.close(reader)
+    assert second.wait() == 1
+
+
+@pytest.mark.asyncio
+async def test_a_unix_socket_serves(processes: Processes, tmp_path: Path) -> None:
+    toy = start(processes, address=f"unix:{tmp_path}/toy.sock")
+    assert toy.grpc == f"unix:{tmp_path}/toy.sock"
+    assert await mint(toy, "ann") == "ann"
+
+
+def test_settings_that_cannot_be_end_it_with_2(processes: Processes) -> None:
+    toy, reader = processes.launch("toy", module=TOY, adress="127.0.0.1:0", drain_s="soon")
+    os.close(reader)
+    assert toy.wait() == 2
+    assert "PLAYHALL_TOY_ADRESS is not a setting; did you mean PLAYHALL_TOY_ADDRESS?" in toy.log()
+    assert "PLAYHALL_TOY_DRAIN_S 'soon': expected a number" in toy.log()

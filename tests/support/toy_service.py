@@ -1,0 +1,82 @@
+"""A service that misbehaves on request: `python -m tests.support.toy_service`.
+
+With it what surrounds every service is tested. It answers voice.v1's Mint, because that is the smallest
+contract there is; `player` says what happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+
+from playhall.api.voice.v1 import voice_pb2, voice_pb2_grpc
+from playhall.engine.codes import ErrorCode
+from playhall_common import logs
+from playhall_common.auth import channel, service_guard
+from playhall_common.config import TrustedConfig, load_or_exit, setting
+from playhall_common.errors import ApiError
+from playhall_common.server import Service, run
+
+log = logs.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyConfig(TrustedConfig):
+    slow_hook: bool = setting("Never end the drain hook.", default=False)
+    fail_start: bool = setting("Raise while it is set up.", default=False)
+
+
+class Toy(voice_pb2_grpc.VoiceServicer):
+    def __init__(self, release: asyncio.Event) -> None:
+        self._release = release
+
+    async def Mint(  # noqa: N802
+        self, request: voice_pb2.MintRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> voice_pb2.MintResponse:
+        match request.player:
+            case "refuse":
+                raise ApiError(ErrorCode.FENCED, "not you", generation=7)
+            case "crash":
+                raise RuntimeError("hunter2 is the password")
+            case "upstream":
+                async with channel("127.0.0.1:1") as nobody:
+                    await voice_pb2_grpc.VoiceStub(nobody).Mint(request, timeout=5)
+            case "slow":
+                log.info("slow_call_started")
+                await self._release.wait()
+            case "stuck":
+                log.info("slow_call_started")
+                await asyncio.Event().wait()
+        return voice_pb2.MintResponse(token=request.player)
+
+
+def main() -> None:
+    config = load_or_exit(ToyConfig, "PLAYHALL_TOY")
+    release = asyncio.Event()
+
+    async def let_go() -> None:
+        log.info("drain_hook")
+        if config.slow_hook:
+            await asyncio.Event().wait()
+        release.set()
+
+    async def stop(name: str) -> None:
+        log.info("stop_hook", name=name)
+
+    async def set_up(service: Service) -> None:
+        service.guard_with(service_guard(config.service_secret))
+        service.on_drain(let_go)
+        service.on_stop(lambda: stop("first given"))
+        service.on_stop(lambda: stop("last given"))
+        if config.fail_start:
+            raise RuntimeError("no luck")
+        voice_pb2_grpc.add_VoiceServicer_to_server(Toy(release), service.grpc)
+
+    run("toy", set_up, config)
+
+
+if __name__ == "__main__":
+    main()

@@ -75,6 +75,7 @@ class Service:
         """What else is listened on, by name; goes out with the ready line."""
         self.stopping = asyncio.Event()
         """Set when a drain begins. Setting it begins one."""
+        self._bound_hooks: list[Hook] = []
         self._drain_hooks: list[Hook] = []
         self._stop_hooks: list[Hook] = []
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.grpc)
@@ -82,6 +83,10 @@ class Service:
     def guard_with(self, guard: Guard) -> None:
         """Ask `guard` about the caller of every RPC but health checks. Call it in `set_up`."""
         self._interceptor.guard = guard
+
+    def on_bound(self, hook: Hook) -> None:
+        """Run `hook` when `addresses` are known and before RPCs are served. What it raises ends the start."""
+        self._bound_hooks.append(hook)
 
     def on_drain(self, hook: Hook) -> None:
         """Run `hook` when a drain begins, while RPCs are still served. It gets what is left of `drain_s`."""
@@ -96,6 +101,8 @@ class Service:
         if self.config.metrics_address:
             self.addresses["metrics"] = metrics.serve(self.config.metrics_address)
         self.addresses["grpc"] = _bind(self.grpc, self.config.address)
+        for hook in self._bound_hooks:
+            await hook()
         await self.grpc.start()
         await self.health.set("", health_pb2.HealthCheckResponse.SERVING)
 

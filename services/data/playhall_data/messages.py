@@ -109,7 +109,9 @@ def room_message(value: registry.Room) -> pb.RoomRecord:
 
 
 def registration(request: pb.RegisterShardRequest) -> shards.Registration:
-    return shards.Registration(request.shard_id, request.address, request.volume_epoch, request.replace)
+    return shards.Registration(
+        request.shard_id, request.address, request.volume_epoch, request.replace, request.min_epoch
+    )
 
 
 def map_message(value: shards.ShardMap) -> pb.GetShardMapResponse:

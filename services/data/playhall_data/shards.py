@@ -34,12 +34,16 @@ class Registration:
     address: str
     volume_epoch: int
     replace: bool
+    min_epoch: int = 0
+    """A new epoch is above this: what the object store remembers, where that is more than this database."""
 
     def __post_init__(self) -> None:
         checks.text("shard_id", self.shard_id, low=1, high=64)
         checks.text("address", self.address, low=1, high=256)
-        if self.volume_epoch > MAX_EPOCH:
-            raise checks.invalid("volume_epoch", f"{self.volume_epoch} is beyond {MAX_EPOCH}")
+        for name in ("volume_epoch", "min_epoch"):
+            epoch: int = getattr(self, name)
+            if epoch > MAX_EPOCH:
+                raise checks.invalid(name, f"{epoch} is beyond {MAX_EPOCH}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ async def _settle_epoch(connection: AsyncConnection, new: Registration, known: i
     if new.volume_epoch == 0:
         if known is not None and not new.replace:
             raise ApiError(ErrorCode.EMPTY_VOLUME, shard_id=new.shard_id, epoch=known)
+        await _follow(connection, new.min_epoch)
         epoch = await _draw(connection, _EPOCH)
         if epoch > MAX_EPOCH:
             raise ApiError(ErrorCode.FULL, "every shard epoch was given")
@@ -101,10 +106,15 @@ async def _settle_epoch(connection: AsyncConnection, new: Registration, known: i
         raise ApiError(
             ErrorCode.STALE_VOLUME, shard_id=new.shard_id, epoch=known, volume_epoch=new.volume_epoch
         )
-    table = tables.sequences
-    behind = (table.c.name == _EPOCH) & (table.c.value < new.volume_epoch)
-    await connection.execute(update(table).where(behind).values(value=new.volume_epoch))
+    await _follow(connection, new.volume_epoch)
     return new.volume_epoch
+
+
+async def _follow(connection: AsyncConnection, epoch: int) -> None:
+    """Epochs up to this one were given, whatever the sequence says."""
+    table = tables.sequences
+    behind = (table.c.name == _EPOCH) & (table.c.value < epoch)
+    await connection.execute(update(table).where(behind).values(value=epoch))
 
 
 async def _take_unowned(connection: AsyncConnection, shard_id: str) -> None:

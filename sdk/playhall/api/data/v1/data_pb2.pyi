@@ -1116,12 +1116,15 @@ class RegisterShardRequest(_message.Message):
     ADDRESS_FIELD_NUMBER: _builtins.int
     VOLUME_EPOCH_FIELD_NUMBER: _builtins.int
     REPLACE_FIELD_NUMBER: _builtins.int
+    MIN_EPOCH_FIELD_NUMBER: _builtins.int
     shard_id: _builtins.str
     address: _builtins.str
     volume_epoch: _builtins.int
     """Epoch found on the volume; 0: the volume is empty."""
     replace: _builtins.bool
     """The operator says the old volume is lost."""
+    min_epoch: _builtins.int
+    """The highest epoch the object store has a marker of. A new epoch is above it, also where the database is an old backup."""
     def __init__(
         self,
         *,
@@ -1129,10 +1132,11 @@ class RegisterShardRequest(_message.Message):
         address: _builtins.str = ...,
         volume_epoch: _builtins.int = ...,
         replace: _builtins.bool = ...,
+        min_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "replace", b"replace", "shard_id", b"shard_id", "volume_epoch", b"volume_epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "min_epoch", b"min_epoch", "replace", b"replace", "shard_id", b"shard_id", "volume_epoch", b"volume_epoch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

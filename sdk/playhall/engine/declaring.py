@@ -98,6 +98,8 @@ class Declaration:
     globals: Mapping[str, Any]
     locals: Mapping[str, Any]
     reserved: frozenset[str] = frozenset()
+    zeros: bool = True
+    """Whether a field without a written default starts at its type's zero. If not, it must be given."""
 
     def fields(self, inherited: tuple[FieldSpec, ...] = ()) -> tuple[FieldSpec, ...]:
         """Return all fields, inherited ones first; one declared again keeps its place. Raises TypeError."""
@@ -134,7 +136,7 @@ class Declaration:
         if field_type is None:
             raise TypeError(f"{self.owner}.{name}: {_show(hint)} is no field type; use {FIELD_TYPES}")
         written = self.defaults.get(name, _ABSENT)
-        if field_type is JSON and written is _ABSENT and not _admits_none(base):
+        if self.zeros and field_type is JSON and written is _ABSENT and not _admits_none(base):
             raise TypeError(f"{self.owner}.{name}: a Json field whose type has no None needs a default")
         spec = FieldSpec(
             name,

@@ -40,9 +40,8 @@ else:
             annotations = ns.get("__annotations__", {})
             defaults = {name: ns.pop(name) for name in annotations if name in ns}
             frame = sys._getframe(1)
-            declaration = Declaration(
-                cls_name, annotations, defaults, frame.f_globals, {**frame.f_locals, **ns}
-            )
+            scope = {**frame.f_locals, **ns}
+            declaration = Declaration(cls_name, annotations, defaults, frame.f_globals, scope, zeros=False)
             spec = KindSpec(snake_case(cls_name), declaration.fields())
             _check_input(cls_name, spec, defaults)
             ns["__slots__"] = ()

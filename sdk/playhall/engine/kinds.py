@@ -136,14 +136,14 @@ def _size_after(entity: Entity, field: FieldSpec, old: Any, stored: Any) -> int:
     if field.type.fixed_size is not None:
         return entity._size
     size = entity._size + field.type.size(stored) - field.type.size(old)
-    _check_size(entity._spec, entity._id, field, size)
+    if size > MAX_ENTITY:
+        raise _too_large(entity._spec, entity._id, field, size)
     return size
 
 
-def _check_size(spec: KindSpec, id: int | None, field: FieldSpec, size: int) -> None:
-    if size > MAX_ENTITY:
-        reason = f"the entity would have {size} bytes, and at most {MAX_ENTITY} fit"
-        raise FieldError(spec.name, id, field.name, reason)
+def _too_large(spec: KindSpec, id: int | None, field: FieldSpec, size: int) -> FieldError:
+    reason = f"the entity would have {size} bytes, and at most {MAX_ENTITY} fit"
+    return FieldError(spec.name, id, field.name, reason)
 
 
 class _Attribute:
@@ -308,18 +308,20 @@ else:
             spec = _concrete(type(self))
             self._id = self._owner = None
             self._home = NURSERY
-            values, size = [], 0
+            values = []
             for field in spec.fields:
                 if field.name in given:
                     stored = field.accept(spec.name, None, given.pop(field.name))
                 else:
                     stored = field.fresh_default()
-                size += field.type.size(stored)
-                _check_size(spec, None, field, size)
                 values.append(stored)
             if given:
                 raise TypeError(f"{spec.name} has no field {', '.join(sorted(given))}")
-            self._values, self._size = values, size
+            self._values, self._size = values, spec.size(values)
+            if self._size > MAX_ENTITY:
+                # Of a new entity, whose fields come all at once, the largest field is the one to name.
+                largest = max(spec.fields, key=lambda field: field.type.size(values[field.index]))
+                raise _too_large(spec, None, largest, self._size)
             _fill_locals(self, spec)
 
         @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Final, Generic, cast
+from typing import Any, Final, Generic, cast
 
 from typing_extensions import TypeVar
 
@@ -119,10 +119,10 @@ class Schema(Generic[State, Private]):
         return f"<Schema {self.hash.hex()[:8]}: {names}>"
 
 
-def _check_classes(entities: Sequence[type[Entity]], classes: Sequence[type[Entity]]) -> None:
+def _check_classes(entities: Sequence[Any], classes: Sequence[Any]) -> None:
     for cls in classes:
-        if not issubclass(cls, Entity):
-            raise TypeError(f"{cls.__name__} is no Entity class")
+        if not (isinstance(cls, type) and issubclass(cls, Entity)):
+            raise TypeError(f"{cls!r} is no Entity class")
         if spec_of(cls).abstract:
             raise TypeError(f"{cls.__name__} is abstract, and no kind")
     if len(set(entities)) < len(entities):

@@ -50,7 +50,7 @@ def test_annotations_are_read_as_text_and_as_values() -> None:
             "c": f32,
             "d": str,
             "e": bytes,
-            "f": Json[Any],
+            "f": JSON[Any],
             "g": Annotated[float, q16(0, 100)],
         }
     )
@@ -105,7 +105,7 @@ def test_a_json_that_is_never_none_needs_a_default() -> None:
         "Json[None | int]",
         "Json[object]",
         "Json[Literal['a', None]]",
-        Json[Literal["a", None]],
+        JSON[Literal["a", None]],
     ):
         assert types_of(declare({"x": annotation})) == {"x": "json"}
 

@@ -270,13 +270,7 @@ class ClientCore:
         self._phase = _Phase.JOINING
         self._welcome = None
         self._progress_at = now + PROGRESS_S
-        held = tuple(self.replica.ids())
-        resume = frames.Resume(self._reset, self.generation, self._version, full=False, held=held)
-        if self.generation == 0:
-            resume = frames.Resume(self._reset, 0, 0, full=False, held=())
-        elif not _fits(resume):
-            resume = frames.Resume(self._reset, self.generation, self._version, full=True, held=())
-        self._send(resume)
+        self._send(frames.resume_of(self._reset, self.generation, self._version, self.replica.ids()))
 
     def _lost(self, code: int, reason: str, now: float) -> None:
         """The connection has ended: come back, or report that it is over."""
@@ -445,14 +439,6 @@ class ClientCore:
 
 def _is_due(at: float | None, now: float) -> bool:
     return at is not None and at <= now
-
-
-def _fits(resume: frames.Resume) -> bool:
-    try:
-        frames.encode_client(resume)
-    except ValueError:
-        return False
-    return True
 
 
 def _help(code: int) -> str:

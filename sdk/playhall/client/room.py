@@ -120,7 +120,7 @@ class RoomClient(Generic[S, P]):
             raise
 
     async def leave(self) -> None:
-        """Leave the room on purpose, and wait until the connection is closed. Harmless where it is already."""
+        """Leave the room on purpose, and wait until the connection is closed. May be called twice."""
         self._leave()
         if self._driver is not None:
             await self._driver.wait_closed()

@@ -6,6 +6,7 @@ FieldError(ValueError)             a value does not fit its field; the write cha
 DeadEntityError(RuntimeError)      the entity was deleted, or was never added
 ReadOnlyError(TypeError)           the writer may not write this field of this entity
 ProtocolError(ValueError)          bytes from the other side that the protocol does not allow
+    SizeLimitError                 they are too many
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ __all__ = [
     "PlayhallError",
     "ProtocolError",
     "ReadOnlyError",
+    "SizeLimitError",
 ]
 
 
@@ -57,4 +59,10 @@ class ReadOnlyError(TypeError):
 class ProtocolError(ValueError):
     """The other side sent what the protocol does not allow. The connection is to be closed with `code`."""
 
-    code = CloseCode.PROTOCOL
+    code: CloseCode = CloseCode.PROTOCOL
+
+
+class SizeLimitError(ProtocolError):
+    """A frame or its payload is over its limit."""
+
+    code = CloseCode.LIMIT_EXCEEDED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from playhall.engine import jsontext
-from playhall.engine.errors import ProtocolError
+from playhall.engine.errors import ProtocolError, SizeLimitError
 
 __all__ = [
     "MAX_PAYLOAD",
@@ -59,7 +59,7 @@ def decode_payload(format: int, data: bytes, *, from_client: bool = False) -> An
     if format & DEFLATED:
         data = inflate(data, MAX_PAYLOAD)
     elif len(data) > MAX_PAYLOAD:
-        raise ProtocolError(f"a payload of {len(data)} bytes, over {MAX_PAYLOAD}")
+        raise SizeLimitError(f"a payload of {len(data)} bytes, over {MAX_PAYLOAD}")
     if format & BYTES:
         return data
     try:

@@ -18,8 +18,9 @@ from typing import Any, Final, TypeAlias
 from playhall.engine.errors import ProtocolError
 from playhall.engine.fields import BYTES, MAX_BYTES
 from playhall.engine.payloads import inflate
+from playhall.engine.schema import FIRST_PRESENCE_ID
 from playhall.engine.specs import KindSpec
-from playhall.engine.wire import VARINT32_MAX, VARINT53_MAX, Reader, Writer, varint
+from playhall.engine.wire import VARINT32_MAX, VARINT53_MAX, Reader, Writer, varint, varint_size
 
 __all__ = [
     "MAX_BODY",
@@ -186,7 +187,7 @@ class UpdateBuilder:
         size = 1
         for count, entry in enumerate(entries[at:], start=1):
             size += len(entry)
-            if size + len(varint(count)) > space:
+            if size + varint_size(count) > space:
                 return count - 1
         return len(entries) - at
 
@@ -404,6 +405,8 @@ def _read_enter(source: Reader, kinds: Sequence[KindSpec], held: _Held) -> Enter
     number, owner_only = head >> 1, bool(head & 1)
     if number >= len(kinds):
         raise ProtocolError(f"no kind has number {number}")
+    if (id >= FIRST_PRESENCE_ID) != (number == len(kinds) - 1):
+        raise ProtocolError(f"{id} cannot be the id of a {kinds[number].name}")
     values = [
         spec.type.decode(source) if owner_only or not spec.owner_only else spec.type.zero
         for spec in kinds[number].fields

@@ -79,6 +79,8 @@ class Grants:
             return Backoff(wait_ms)
         if request.has_state and not room.has_state:
             return Refused(ErrorCode.STATE_MISSING)
+        if room.evicted:
+            return Refused(ErrorCode.UNAVAILABLE, "the state is not back from the object store yet")
         return None
 
     def _grant(self, batch: Batch, request: OpenRoom, now: Now) -> Granted:

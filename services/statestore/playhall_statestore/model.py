@@ -79,6 +79,7 @@ class StoredObject(NamedTuple):
     """A verified object: its name, what it holds, and the SHA-256 of its bytes."""
 
     name: str
+    base: Mark
     at: Mark
     alarm_ms: int | None
     digest: bytes

@@ -44,7 +44,7 @@ from playhall_statestore.requests import (
     StrikeRoom,
     Ticks,
 )
-from playhall_statestore.stored import apply_stored
+from playhall_statestore.stored import apply_stored, is_stored
 from playhall_statestore.watchers import Watchers
 from playhall_statestore.writes import Writes
 
@@ -75,7 +75,10 @@ class Shard:
         self._held: dict[str, set[str]] = {}
         self._was_heard: dict[str, bool] = {}
         self._batch: Batch | None = None
+        self.unstored: set[str] = set()
+        """Rooms whose newest state is in no object yet. To read."""
         for room in self._rooms.values():
+            self._note_stored(room)
             if room.held:
                 self._held.setdefault(room.host_id, set()).add(room.uid)
                 self._holders.granted(room.uid, room.host_id, now)
@@ -128,9 +131,16 @@ class Shard:
         for uid, room in batch.rooms.items():
             before = self._rooms.get(uid)
             self._rooms[uid] = room
+            self._note_stored(room)
             outputs += self._moved(before, room)
         outputs += self._watchers.refresh(batch.rooms, lambda uid: self.news(uid, now))
         return outputs
+
+    def _note_stored(self, room: Room) -> None:
+        if room.has_state and not room.evicted and not is_stored(room):
+            self.unstored.add(room.uid)
+        else:
+            self.unstored.discard(room.uid)
 
     def rolled_back(self, streams: Iterable[int]) -> None:
         """Nothing of the batch happened. `streams` had requests in it and are being ended."""

@@ -84,4 +84,5 @@ def _evict(batch: Batch, request: Evict) -> bool:
 def is_stored(room: Room) -> bool:
     """Whether the newest object holds all that was written for the room."""
     stored = room.stored
-    return stored is not None and (stored.at, stored.alarm_ms) == (room.saved.at, room.alarm_ms)
+    holds = None if stored is None else (stored.base, stored.at, stored.alarm_ms)
+    return holds == (room.base, room.saved.at, room.alarm_ms)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from playhall.engine import jsontext
+from playhall.engine import playframes as play
 from playhall.engine.errors import ProtocolError
 from playhall.engine.frametypes import (
     Ack,
@@ -41,10 +41,9 @@ from playhall.engine.frametypes import (
     Write,
     WriteEntry,
 )
-from playhall.engine.inputs import Input, input_of, input_spec_of, input_values
-from playhall.engine.payloads import MAX_PAYLOAD, Payload, decode_payload, encode_payload
+from playhall.engine.payloads import MAX_PAYLOAD, Payload, encode_payload
 from playhall.engine.schema import EMPTY, FIRST_PRESENCE_ID, Schema
-from playhall.engine.updates import MAX_PART, UPDATE, masked_values, write_masked
+from playhall.engine.updates import MAX_PART, UPDATE
 from playhall.engine.wire import Reader, Writer
 
 __all__ = [
@@ -88,9 +87,6 @@ __all__ = [
 VERSION: Final = 1
 MAX_FRAME: Final = 65_600
 MAX_SDK: Final = 64
-MAX_CALL_NAME: Final = 64
-MAX_ERROR_TEXT: Final = 4_096
-MAX_INPUTS: Final = 5
 ID_SIZE: Final = 16
 
 HELLO: Final = 1
@@ -139,17 +135,15 @@ LIMITS: Final = {
 FULL: Final = 1  # resume
 RESUMED, ASLEEP_FLAG = 1, 2  # welcome
 HAS_TICK: Final = 1  # pong
-ERROR: Final = 4  # reply
-COMPACT: Final = 1  # inputs
 
 
 def decode_client(data: bytes, schema: Schema[Any, Any] = EMPTY) -> ClientFrame:
     """Read a frame from a client. `schema` is what inputs and writes are read by."""
     source, type_ = _open(data)
     if type_ == INPUTS:
-        frame: ClientFrame = _read_inputs(source, schema)
+        frame: ClientFrame = play.read_inputs(source, schema)
     elif type_ == WRITE:
-        frame = _read_write(source, schema)
+        frame = play.read_write(source, schema)
     elif type_ in _FROM_CLIENT:
         frame = _FROM_CLIENT[type_](source)
     else:
@@ -199,7 +193,7 @@ def resume_of(reset: int, generation: int, version: int, held: Sequence[int]) ->
 def _open(data: bytes) -> tuple[Reader, int]:
     source = Reader(data)
     type_ = source.u8()
-    limit = LIMITS.get(type_, MAX_FRAME)
+    limit = LIMITS.get(type_, len(data))
     if len(data) > limit:
         raise ProtocolError(f"a frame {type_} of {len(data)} bytes, over {limit}")
     return source, type_
@@ -358,196 +352,6 @@ def _read_pong(source: Reader) -> Pong:
     return Pong(nonce, tick if flags & HAS_TICK else None, fraction)
 
 
-# Play
-
-
-def _write_seen(out: Writer, seen: int | None) -> None:
-    out.varint53(0 if seen is None else seen + 1)
-
-
-def _read_seen(source: Reader) -> int | None:
-    seen = source.varint53()
-    return seen - 1 if seen else None
-
-
-def _payload_of(content: Content) -> Payload:
-    return content if isinstance(content, Payload) else encode_payload(content)
-
-
-def _write_content(out: Writer, content: Content) -> None:
-    payload = _payload_of(content)
-    out.u8(payload.format)
-    out.raw(payload.data)
-
-
-def _write_client_message(out: Writer, frame: Message | Unreliable) -> None:
-    _write_seen(out, frame.seen)
-    _write_content(out, frame.content)
-
-
-def _read_client_message(source: Reader) -> Message:
-    seen = _read_seen(source)
-    return Message(decode_payload(source.u8(), source.rest(), from_client=True), seen)
-
-
-def _read_client_unreliable(source: Reader) -> Unreliable:
-    seen = _read_seen(source)
-    return Unreliable(decode_payload(source.u8(), source.rest(), from_client=True), seen)
-
-
-def _write_server_message(out: Writer, frame: Message | Unreliable) -> None:
-    _write_content(out, frame.content)
-
-
-def _read_server_message(source: Reader) -> Message:
-    return Message(decode_payload(source.u8(), source.rest()))
-
-
-def _read_server_unreliable(source: Reader) -> Unreliable:
-    return Unreliable(decode_payload(source.u8(), source.rest()))
-
-
-def _write_call(out: Writer, frame: Call) -> None:
-    out.varint32(frame.call)
-    _write_seen(out, frame.seen)
-    if len(frame.name.encode()) > MAX_CALL_NAME:
-        raise ValueError(f"a call's name has at most {MAX_CALL_NAME} bytes")
-    out.str(frame.name)
-    _write_content(out, frame.content)
-
-
-def _read_call(source: Reader) -> Call:
-    call, seen, name = source.varint32(), _read_seen(source), source.str(MAX_CALL_NAME)
-    return Call(call, seen, name, decode_payload(source.u8(), source.rest(), from_client=True))
-
-
-def _write_reply(out: Writer, frame: Reply) -> None:
-    out.varint32(frame.call)
-    _write_content(out, frame.content)
-
-
-def _write_reply_error(out: Writer, frame: ReplyError) -> None:
-    out.varint32(frame.call)
-    out.u8(ERROR)
-    out.u16(frame.code)
-    text = frame.text.encode(errors="replace")[:MAX_ERROR_TEXT]
-    out.raw(text.decode(errors="ignore").encode())
-
-
-def _read_reply(source: Reader) -> Reply | ReplyError:
-    call, flags = source.varint32(), source.u8()
-    if not flags & ERROR:
-        return Reply(call, decode_payload(flags, source.rest()))
-    if flags != ERROR:
-        raise ProtocolError(f"unknown flags {flags:#x}")
-    code, text = source.u16(), source.rest()
-    if len(text) > MAX_ERROR_TEXT:
-        raise ProtocolError(f"an error of {len(text)} bytes, over {MAX_ERROR_TEXT}")
-    try:
-        return ReplyError(call, code, text.decode())
-    except UnicodeDecodeError:
-        raise ProtocolError("an error whose text is not UTF-8") from None
-
-
-def _write_inputs(out: Writer, frame: Inputs) -> None:
-    if not 1 <= len(frame.entries) <= MAX_INPUTS:
-        raise ValueError(f"1 to {MAX_INPUTS} inputs, not {len(frame.entries)}")
-    compact = isinstance(frame.entries[0].value, Input)
-    out.u8(COMPACT * compact)
-    out.u8(len(frame.entries))
-    before: int | None = None
-    for entry in frame.entries:
-        if before is None:
-            out.varint53(entry.tick)
-        else:
-            out.varint32(before - entry.tick)
-        before = entry.tick
-        out.varint32(0 if entry.lag is None else entry.lag + 1)
-        _write_input(out, entry.value, compact)
-
-
-def _write_input(out: Writer, value: object, compact: bool) -> None:
-    if not compact:
-        out.blob(jsontext.encode(value))
-        return
-    if not isinstance(value, Input):
-        raise ValueError("inputs are all compact, or none is")
-    for field, stored in zip(input_spec_of(type(value)).fields, input_values(value), strict=True):
-        field.type.encode(out, stored)
-
-
-def _read_inputs(source: Reader, schema: Schema[Any, Any]) -> Inputs:
-    flags, count = source.u8(), source.u8()
-    if flags & ~COMPACT:
-        raise ProtocolError(f"unknown flags {flags:#x}")
-    if not 1 <= count <= MAX_INPUTS:
-        raise ProtocolError(f"{count} inputs in a frame")
-    if flags & COMPACT and schema.input is None:
-        raise ProtocolError("a compact input, and the schema has none")
-    entries: list[InputEntry] = []
-    tick = 0
-    for n in range(count):
-        tick = _read_input_tick(source, tick) if n else source.varint53()
-        lag = source.varint32()
-        value = _read_compact(source, schema) if flags & COMPACT else _read_json(source)
-        entries.append(InputEntry(tick, lag - 1 if lag else None, value))
-    return Inputs(tuple(entries))
-
-
-def _read_input_tick(source: Reader, after: int) -> int:
-    step = source.varint32()
-    if not 1 <= step <= after:
-        raise ProtocolError("the ticks of inputs do not descend")
-    return after - step
-
-
-def _read_compact(source: Reader, schema: Schema[Any, Any]) -> Input:
-    assert schema.input is not None
-    fields = input_spec_of(schema.input).fields
-    return input_of(schema.input, tuple(field.type.decode(source, from_client=True) for field in fields))
-
-
-def _read_json(source: Reader) -> Any:
-    return decode_payload(0, source.blob(MAX_PAYLOAD), from_client=True)
-
-
-def _write_ack(out: Writer, frame: Ack) -> None:
-    out.varint53(frame.tick)
-    out.varint53(frame.input)
-    out.zigzag(frame.slack)
-
-
-def _read_ack(source: Reader) -> Ack:
-    return Ack(source.varint53(), source.varint53(), source.zigzag())
-
-
-def _write_write(out: Writer, frame: Write) -> None:
-    if not frame.entries:
-        raise ValueError("a write has at least one entry")
-    out.varint32(len(frame.entries))
-    for entry in frame.entries:
-        out.varint32(entry.id)
-        out.varint32(entry.number)
-        write_masked(out, entry.spec, entry.values)
-
-
-def _read_write(source: Reader, schema: Schema[Any, Any]) -> Write:
-    count = source.varint32()
-    if not 1 <= count <= source.left:
-        raise ProtocolError(f"{count} writes in {source.left} bytes")
-    entries = []
-    for _ in range(count):
-        id, number = source.varint32(), source.varint32()
-        if number >= len(schema.kinds):
-            raise ProtocolError(f"no kind has number {number}")
-        spec = schema.kinds[number]
-        entries.append(WriteEntry(id, number, spec, masked_values(source, spec, from_client=True)))
-    return Write(tuple(entries))
-
-
-# Beside the room
-
-
 def _write_voice(out: Writer, frame: Voice) -> None:
     out.str(frame.url)
     out.str(frame.token)
@@ -584,9 +388,9 @@ _FROM_CLIENT: Final[dict[int, Callable[[Reader], ClientFrame]]] = {
     RESUME: _read_resume,
     LEAVE: lambda source: Leave(),
     PING: _read_ping,
-    MESSAGE: _read_client_message,
-    UNRELIABLE: _read_client_unreliable,
-    CALL: _read_call,
+    MESSAGE: play.read_client_message,
+    UNRELIABLE: play.read_client_unreliable,
+    CALL: play.read_call,
 }
 
 _FROM_SERVER: Final[dict[int, Callable[[Reader], ServerFrame]]] = {
@@ -595,10 +399,10 @@ _FROM_SERVER: Final[dict[int, Callable[[Reader], ServerFrame]]] = {
     ASLEEP: _read_asleep,
     RESET: _read_reset,
     PONG: _read_pong,
-    MESSAGE: _read_server_message,
-    UNRELIABLE: _read_server_unreliable,
-    REPLY: _read_reply,
-    ACK: _read_ack,
+    MESSAGE: play.read_server_message,
+    UNRELIABLE: play.read_server_unreliable,
+    REPLY: play.read_reply,
+    ACK: play.read_ack,
     VOICE: _read_voice,
     PEERS: _read_peers,
 }
@@ -608,11 +412,11 @@ _CLIENT_WRITERS: Final[dict[type, tuple[int, Callable[[Writer, Any], None]]]] = 
     Resume: (RESUME, _write_resume),
     Leave: (LEAVE, _write_nothing),
     Ping: (PING, _write_ping),
-    Message: (MESSAGE, _write_client_message),
-    Unreliable: (UNRELIABLE, _write_client_message),
-    Call: (CALL, _write_call),
-    Inputs: (INPUTS, _write_inputs),
-    Write: (WRITE, _write_write),
+    Message: (MESSAGE, play.write_client_message),
+    Unreliable: (UNRELIABLE, play.write_client_message),
+    Call: (CALL, play.write_call),
+    Inputs: (INPUTS, play.write_inputs),
+    Write: (WRITE, play.write_write),
 }
 
 _SERVER_WRITERS: Final[dict[type, tuple[int, Callable[[Writer, Any], None]]]] = {
@@ -621,11 +425,11 @@ _SERVER_WRITERS: Final[dict[type, tuple[int, Callable[[Writer, Any], None]]]] = 
     Asleep: (ASLEEP, _write_asleep),
     Reset: (RESET, _write_reset),
     Pong: (PONG, _write_pong),
-    Message: (MESSAGE, _write_server_message),
-    Unreliable: (UNRELIABLE, _write_server_message),
-    Reply: (REPLY, _write_reply),
-    ReplyError: (REPLY, _write_reply_error),
-    Ack: (ACK, _write_ack),
+    Message: (MESSAGE, play.write_server_message),
+    Unreliable: (UNRELIABLE, play.write_server_message),
+    Reply: (REPLY, play.write_reply),
+    ReplyError: (REPLY, play.write_reply_error),
+    Ack: (ACK, play.write_ack),
     Voice: (VOICE, _write_voice),
     Peers: (PEERS, _write_peers),
 }

@@ -1,0 +1,56 @@
+"""What room code sees of one client's connection, and the types of what passes over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, final
+
+__all__ = ["Connection", "JsonIn", "JsonOut", "Message"]
+
+#: Anything JSON encodes, as room code gives it.
+JsonOut: TypeAlias = "bool | int | float | str | Sequence[JsonOut] | Mapping[str, JsonOut] | None"
+#: Anything JSON encodes, as it arrives.
+JsonIn: TypeAlias = "bool | int | float | str | list[JsonIn] | dict[str, JsonIn] | None"
+#: A message as it arrives: decoded JSON, or the bytes of a binary one.
+Message: TypeAlias = "JsonIn | bytes"
+
+
+class Connection:
+    """One client's session with the room.
+
+    Subclass it to give it attributes of the game's own, and name the subclass in `Room[State, Private,
+    Conn]`. They are scratch space: never sent, and gone with the connection.
+    """
+
+    _id: str = ""
+    _player: str = ""
+    _meta: JsonIn = None
+    _client_tick: int | None = None
+    _link: int = 0
+
+    @final
+    @property
+    def id(self) -> str:
+        """Names this connection, in logs too."""
+        return self._id
+
+    @final
+    @property
+    def player(self) -> str:
+        """The player's id, the same over all connections of that player."""
+        return self._player
+
+    @final
+    @property
+    def meta(self) -> JsonIn:
+        """The token's `meta` claim, or None."""
+        return self._meta
+
+    @final
+    @property
+    def client_tick(self) -> int | None:
+        """The newest tick the client had applied when it sent the message at hand; None if it had none."""
+        return self._client_tick
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._id} of {self._player}>"

@@ -1,0 +1,242 @@
+"""The connections of a room: how they come, replace each other, and go.
+
+A link is JOINING while its on_join is running or waiting, JOINED once that is done, GONE when the room has
+forgotten it. What must hold (and goes wrong easily when a client drops in the middle of a slow on_join):
+
+- on_leave runs exactly once for a connection whose on_join took effect, and never for another.
+- A connection that goes while JOINING takes its on_join with it: what waits is cancelled, and nothing comes
+  of it.
+- A refused connection gets no state, and nobody is ever told of a player that was never in.
+- A player has one connection and one seat. The newer connection wins; which is newer, see `Link.supersedes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from playhall.engine.codes import CloseCode
+from playhall.engine.connection import Connection
+from playhall.engine.links import Link, LinkState, Outbox
+from playhall.engine.outputs import CloseOut, JoinedOut, JoinRequest
+from playhall.engine.presence import name_in
+from playhall.engine.room import Room
+from playhall.engine.runtime import Runtime
+from playhall.engine.schema import PRIVATE_ID, SHARED_ID
+from playhall.engine.views import View
+
+__all__ = ["Connections"]
+
+DEFAULT_TYPE = "default"
+
+
+class Connections:
+    """The connections of one room."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        room: Room[Any, Any, Any],
+        *,
+        max_players: int,
+        tick_rate: int,
+        joined: Callable[[Link], None],
+    ) -> None:
+        self._runtime = runtime
+        self._room = room
+        self._max_players = max_players
+        self._tick_rate = tick_rate
+        self._joined = joined
+        self._links: dict[int, Link] = {}
+        self._of_player: dict[str, Link] = {}
+        self._conns: dict[str, Connection] = {}
+        self.by_player: Mapping[str, Connection] = MappingProxyType(self._conns)
+        self.empty_since: float | None = runtime.now.mono
+
+    @property
+    def links(self) -> list[Link]:
+        return list(self._links.values())
+
+    def get(self, number: int) -> Link | None:
+        return self._links.get(number)
+
+    def of(self, conn: Connection) -> Link | None:
+        """Return the link of a connection, or None if it has gone."""
+        link = self._of_player.get(conn.player)
+        return link if link is not None and link.conn is conn else None
+
+    def join(self, number: int, request: JoinRequest) -> None:
+        """A connection wants in. Answered by JoinedOut or CloseOut."""
+        refusal = self._refusal(request)
+        if refusal is not None:
+            self._runtime.emit(CloseOut(number, *refusal))
+            return
+        link = self._make_link(number, request)
+        old = self._of_player.get(request.player)
+        if old is not None:
+            self._replace(old, link)
+        self._make_room_in_presence(request.player)
+        self._admit(link, request)
+        self._runtime.run(
+            "on_join",
+            lambda: self._join(link, request),
+            lambda error: self._settle_join(link, error),
+            link=number,
+        )
+
+    def leave(self, number: int) -> None:
+        """A connection is gone."""
+        link = self._links.get(number)
+        if link is not None:
+            self._drop(link)
+
+    def close(self, link: Link, code: CloseCode, reason: str) -> None:
+        """End a connection."""
+        if link.state is not LinkState.GONE:
+            self._runtime.emit(CloseOut(link.number, code, reason))
+            self._drop(link)
+
+    def kick(self, link: Link) -> None:
+        """End a connection for room code; one that is joining is refused by it."""
+        if link.state is LinkState.JOINING:
+            self._refuse(link, "kicked")
+        else:
+            self.close(link, CloseCode.KICKED, "kicked")
+
+    def forget_all(self) -> None:
+        """Forget every link without a word to it, and without on_leave."""
+        for link in self.links:
+            self._forget(link)
+
+    def end_presence(self, player: str) -> None:
+        """End a player's entry, and let the room clean up."""
+        if player in self._runtime.presence:
+            self._runtime.presence.remove(player)
+            self._runtime.hooks.defer(
+                lambda: self._runtime.run("on_player_leave", lambda: self._room.on_player_leave(player))
+            )
+
+    def _refusal(self, request: JoinRequest) -> tuple[CloseCode, str] | None:
+        identity, schema = self._runtime.identity, self._runtime.schema
+        if (request.room_type or DEFAULT_TYPE) != identity.room_type:
+            return CloseCode.WRONG_ROOM_TYPE, f"the room is of type {identity.room_type}"
+        if request.schema_hash != schema.hash:
+            return CloseCode.SCHEMA_MISMATCH, "client and room have different schemas"
+        old = self._of_player.get(request.player)
+        if old is None:
+            return self._no_seat(request)
+        if old.supersedes(request.session, request.attempt, request.connected_at_ms):
+            return CloseCode.REPLACED, "a newer connection of the player is in the room"
+        return None
+
+    def _no_seat(self, request: JoinRequest) -> tuple[CloseCode, str] | None:
+        if len(self._of_player) >= self._max_players and not request.was_joined:
+            return CloseCode.ROOM_FULL, f"all {self._max_players} seats are taken"
+        if request.player not in self._runtime.presence and not self._runtime.presence.has_space:
+            return CloseCode.ROOM_FULL, "there are as many players as a room can show"
+        return None
+
+    def _make_link(self, number: int, request: JoinRequest) -> Link:
+        view = View(request.player, self._runtime.version, self._runtime.tick)
+        resume = request.resume
+        if (
+            resume.generation == self._runtime.generation
+            and resume.version <= self._runtime.version
+            and not resume.full
+        ):
+            # Shared and private state are not listed: whoever was in the room has them.
+            view.resume(resume.version, (SHARED_ID, PRIVATE_ID, *resume.held))
+        return Link(
+            number,
+            request.player,
+            None,
+            view,
+            Outbox(request.credit_bytes),
+            request.session,
+            request.attempt,
+            request.connected_at_ms,
+        )
+
+    def _replace(self, old: Link, new: Link) -> None:
+        """One connection of a player takes over from another. Presence does not change by it."""
+        new.brought_presence = old.brought_presence and old.state is LinkState.JOINING
+        self._runtime.emit(CloseOut(old.number, CloseCode.REPLACED, "the player connected elsewhere"))
+        joined = self._forget(old)
+        if joined:
+            self._run_on_leave(old)
+
+    def _make_room_in_presence(self, player: str) -> None:
+        if player not in self._runtime.presence:
+            evicted = self._runtime.presence.overflow()
+            if evicted is not None:
+                self.end_presence(evicted)
+
+    def _admit(self, link: Link, request: JoinRequest) -> None:
+        """The connection has its seat; what it gets from here on follows the welcome."""
+        self._links[link.number] = link
+        self._of_player[link.player] = link
+        self.empty_since = None
+        if self._runtime.presence.connect(link.player, name_in(request.meta)):
+            link.brought_presence = True
+        if link.player in self._runtime.store.private_players():
+            self._runtime.retention.note(link.player, None)
+        view = link.view
+        self._runtime.emit(
+            JoinedOut(link.number, view.told_version, view.told_tick, self._tick_rate, view.resumed)
+        )
+
+    def _join(self, link: Link, request: JoinRequest) -> Any:
+        conn = self._room._connection_class()
+        conn._id, conn._player, conn._meta = request.connection_id, request.player, request.meta
+        link.conn = conn
+        self._conns[link.player] = conn
+        return self._room.on_join(conn)
+
+    def _settle_join(self, link: Link, error: BaseException | None) -> None:
+        if link.state is not LinkState.JOINING:
+            return
+        if error is None:
+            link.state = LinkState.JOINED
+            self._runtime.hooks.defer(lambda: self._joined(link))
+        else:
+            self._runtime.report("on_join", error)
+            self._refuse(link, "the room refused the join")
+
+    def _refuse(self, link: Link, reason: str) -> None:
+        """End a connection whose on_join has not taken effect."""
+        self._runtime.emit(CloseOut(link.number, CloseCode.KICKED, reason))
+        self._forget(link)
+        if link.brought_presence:
+            # Nobody knows of the player unless on_join took its time; on_player_leave clears what on_join
+            # left behind.
+            self.end_presence(link.player)
+        else:
+            self._runtime.presence.lose(link.player, self._runtime.now.mono)
+
+    def _drop(self, link: Link) -> None:
+        """A connection has ended."""
+        joined = self._forget(link)
+        self._runtime.presence.lose(link.player, self._runtime.now.mono)
+        if joined:
+            self._run_on_leave(link)
+
+    def _run_on_leave(self, link: Link) -> None:
+        self._runtime.hooks.defer(
+            lambda: self._runtime.run("on_leave", lambda: self._room.on_leave(link.conn))
+        )
+
+    def _forget(self, link: Link) -> bool:
+        """Take a link out of everything. Returns whether it had joined."""
+        joined = link.state is LinkState.JOINED
+        link.state = LinkState.GONE
+        del self._links[link.number]
+        del self._of_player[link.player]
+        self._conns.pop(link.player, None)
+        if not joined:
+            self._runtime.hooks.drop("on_join", link.number)
+        if link.player in self._runtime.store.private_players():
+            self._runtime.retention.note(link.player, self._runtime.now.wall)
+        if not self._links:
+            self.empty_since = self._runtime.now.mono
+        return joined

@@ -1,0 +1,588 @@
+"""RoomCore: one room as a state machine.
+
+Calls go in, each with the time; outputs come out by `take_outputs`, to be carried out in order. Nothing
+here waits, sleeps or looks at a clock: what has to happen later is in `next_timer`, and `timer` is to be
+called then.
+
+What the shell owes:
+
+- take the outputs after every call, after every step of an awaitable it runs (room code may send from
+  there), and carry them out in order;
+- run what AwaitOut holds, report its end by `settled`, and cancel it at CancelOut;
+- call `tick` at `tick_rate` while the status is ACTIVE, and `timer` when `next_timer` says so;
+- report `durable` as the state store acknowledges; HibernateOut waits for it.
+
+Life:
+
+    STARTING --on_create or on_wake done--> ACTIVE --asked, or empty for idle_s--> CLOSING --all durable-->
+    CLOSED
+        `----------------------------- room code raises where that stops a room ------------------> STOPPED
+
+`join` is taken in ACTIVE alone. In any other state it returns False and nothing has happened: the arrival
+belongs to the next generation, and its router is told so.
+
+A closing room goes through: connections end (on_leave), people end (on_player_leave), what their hooks wait
+for settles, on_hibernate, the last base, its acknowledgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from playhall.engine.codes import ERRORS, CloseCode, ErrorCode
+from playhall.engine.connection import Connection, JsonOut
+from playhall.engine.connections import Connections
+from playhall.engine.entities import Entities
+from playhall.engine.errors import ProtocolError
+from playhall.engine.frames import (
+    Call,
+    Message,
+    ReplyError,
+    Unreliable,
+    decode_client,
+    encode_payload,
+    encode_server,
+)
+from playhall.engine.journal import WARN_SIZE, Journal, RoomTooLargeError
+from playhall.engine.links import STALL_S, Link, LinkState
+from playhall.engine.outputs import (
+    AwaitOut,
+    BaseOut,
+    CancelOut,
+    CloseOut,
+    FrameOut,
+    HibernateOut,
+    JoinedOut,
+    JoinRequest,
+    LogOut,
+    Now,
+    Output,
+    ReadyOut,
+    RecordOut,
+    RoomIdentity,
+    Status,
+    StopOut,
+    StoredRoom,
+    WakeInfo,
+)
+from playhall.engine.presence import Presence
+from playhall.engine.retention import CHECK_S
+from playhall.engine.room import Room, Wake
+from playhall.engine.runtime import START_HOOK_S, Runtime
+from playhall.engine.statelog import DamagedStateError, LayoutError, Totals, read, write_base, write_record
+
+__all__ = [
+    "AwaitOut",
+    "BaseOut",
+    "CancelOut",
+    "CloseOut",
+    "FrameOut",
+    "HibernateOut",
+    "JoinRequest",
+    "JoinedOut",
+    "LogOut",
+    "Now",
+    "Output",
+    "ReadyOut",
+    "RecordOut",
+    "RoomCore",
+    "RoomIdentity",
+    "Status",
+    "StopOut",
+    "StoredRoom",
+    "WakeInfo",
+]
+
+IDLE_S = 30.0
+# A room that would hibernate, but whose shard is not heard, looks again after this long.
+IDLE_RETRY_S = 1.0
+
+_NOBODY: Mapping[str, Any] = MappingProxyType({})
+
+
+class RoomCore:
+    """One room, in one generation. See the module's text for what a caller owes."""
+
+    def __init__(
+        self,
+        room_class: type[Room[Any, Any, Any]],
+        *,
+        identity: RoomIdentity,
+        generation: int,
+        max_players: int = 0,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        """`max_players` 0 is what the class says."""
+        # By getattr: to checkers, a class variable cannot have a type of the class's parameters.
+        schema = getattr(room_class, "schema")  # noqa: B009
+        self.identity = identity
+        self.tick_rate = room_class.tick_rate
+        self.status = Status.STARTING
+        self.shard_heard = True
+        self._idle_s = idle_s
+        self._max_players = max_players or room_class.max_players
+        self._runtime = Runtime(schema, identity, generation, room_class.private_retention)
+        self._journal = Journal(self._runtime.emit, self._base)
+        self._connections: Connections | None = None
+        self._retention_due = 0.0
+        self._idle_retry_at: float | None = None
+        self._on_hibernate_ran = False
+        self._last_base_written = False
+        self.room: Room[Any, Any, Any] = room_class.__new__(room_class)
+        self.entities = Entities(self._runtime.store)
+        self.presence = Presence(self._runtime.presence)
+        self.log = self._runtime.log
+
+    @property
+    def generation(self) -> int:
+        return self._runtime.generation
+
+    @property
+    def version(self) -> int:
+        return self._runtime.version
+
+    @property
+    def tick_number(self) -> int:
+        return self._runtime.tick
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are in the room or joining it."""
+        return 0 if self._connections is None else len(self._connections.links)
+
+    def take_outputs(self) -> list[Output]:
+        """Return what is to be carried out, in order. Each output is given once."""
+        return self._runtime.take_outputs()
+
+    # Calls in
+
+    def start(self, stored: StoredRoom | None, wake: WakeInfo, now: Now) -> None:
+        """Start the room: from what is stored, or new. Answered by ReadyOut or StopOut."""
+        self._runtime.now = now
+        new = stored is None or (stored.base is None and not stored.records)
+        try:
+            if stored is None or new:
+                self._runtime.store.make_state()
+            else:
+                self._load(stored, wake)
+        except (LayoutError, DamagedStateError) as error:
+            self._stop(f"the saved state does not fit the room: {error}", None)
+            return
+        self._retention_due = now.mono + CHECK_S
+        self.room._enter(self)
+        self._connections = Connections(
+            self._runtime,
+            self.room,
+            max_players=self._max_players,
+            tick_rate=self.tick_rate,
+            joined=self._joined,
+        )
+        self._runtime.run("__init__", self.room.__init__, self._stopped_by("__init__"))  # type: ignore[misc]
+        if self.status is not Status.STARTING:
+            return
+        if new:
+            self._runtime.run("on_create", self.room.on_create, self._created, timeout_s=START_HOOK_S)
+        else:
+            info = Wake(max(0.0, wake.elapsed), wake.saved_at, wake.reason)
+            self._runtime.run("on_wake", lambda: self.room.on_wake(info), self._woken, timeout_s=START_HOOK_S)
+
+    def join(self, link: int, request: JoinRequest, now: Now) -> bool:
+        """A connection wants in. Returns False, and does nothing, unless the room is ACTIVE.
+
+        Otherwise answered by JoinedOut, and then possibly CloseOut; or by CloseOut alone.
+        """
+        self._runtime.now = now
+        if self.status is not Status.ACTIVE or self._connections is None:
+            return False
+        self._connections.join(link, request)
+        return True
+
+    def receive(self, link: int, frame: bytes, now: Now) -> None:
+        """A frame from a link's client. Frames of a link that has gone are dropped."""
+        self._runtime.now = now
+        found = self._link(link)
+        if found is None:
+            return
+        if found.state is LinkState.JOINED:
+            self._handle(found, frame)
+        elif not found.keep(frame):
+            self._close(found, CloseCode.LIMIT_EXCEEDED, "too much was sent before the join was done")
+
+    def leave(self, link: int, clean: bool, now: Now) -> None:
+        """A link's connection is gone; `clean`: the player left on purpose. Unknown links are ignored."""
+        self._runtime.now = now
+        found = self._link(link)
+        if found is not None and self._connections is not None:
+            fields = {"player": found.player, "clean": clean}
+            self._runtime.emit(LogOut("debug", "room.connection_left", fields))
+            self._connections.leave(link)
+
+    def drained(self, link: int, total_bytes: int, now: Now) -> None:
+        """The client has got so many bytes of what the link was sent, counted from the join modulo 2^32."""
+        self._runtime.now = now
+        found = self._link(link)
+        if found is not None and found.outbox.drained(total_bytes, now.mono):
+            self._runtime.sync.release(found)
+
+    def tick(self, now: Now) -> None:
+        """Run one tick. Does nothing unless the room is ACTIVE."""
+        self._runtime.now = now
+        if self.status is not Status.ACTIVE:
+            return
+        self._runtime.tick += 1
+        self._runtime.presence.settle()
+        self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
+        if self.status is Status.ACTIVE:
+            self._flush()
+
+    def timer(self, now: Now) -> None:
+        """Do what has fallen due."""
+        self._runtime.now = now
+        self._runtime.hooks.expire(now.mono)
+        if self.status is Status.ACTIVE:
+            self._end_grace()
+            self._close_stalled()
+            self._expire_private()
+            self._base_if_due()
+        if self.status is Status.ACTIVE:
+            self._hibernate_if_idle()
+        self._go_on_closing()
+
+    def next_timer(self) -> float | None:
+        """Return when (`mono`) `timer` is to be called next; None: not until something else has been."""
+        dues = [self._runtime.hooks.next_deadline]
+        if self.status is Status.ACTIVE and self._connections is not None:
+            dues += [
+                self._runtime.presence.next_deadline,
+                self._journal.next_deadline,
+                self._retention_due,
+                self._idle_at(),
+            ]
+            dues += [_stalled_at(link) for link in self._connections.links]
+        return min((due for due in dues if due is not None), default=None)
+
+    def durable(self, version: int, now: Now) -> None:
+        """The state store has everything up to this version."""
+        self._runtime.now = now
+        self._journal.durable = max(self._journal.durable, version)
+        self._go_on_closing()
+
+    def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
+        """An awaitable has ended. Hooks return nothing, so `result` is of no account."""
+        self._runtime.now = now
+        self._runtime.hooks.settle(token, error)
+        self._go_on_closing()
+
+    def hibernate(self, now: Now, *, move: bool = False) -> None:
+        """Hibernate the room: its connections end with 4008 and come back. Idempotent.
+
+        With `move` they are kept by their routers and join the next generation: no leave hook runs, and
+        links are forgotten without a CloseOut.
+        """
+        self._runtime.now = now
+        self._begin_closing(CloseCode.ROOM_MOVED, "the room is moving", move=move)
+
+    # What the room asks (RoomContext)
+
+    @property
+    def connections(self) -> Mapping[str, Any]:
+        return _NOBODY if self._connections is None else self._connections.by_player
+
+    @property
+    def state(self) -> Any:
+        return self._runtime.store.state
+
+    def wall(self) -> float:
+        return self._runtime.now.wall
+
+    def private(self, player: str, create: bool) -> Any:
+        found = self._runtime.store.private(player)
+        if found is not None or not create:
+            return found
+        made = self._runtime.store.make_private(player)
+        self._runtime.retention.note(player, None if player in self.connections else self._runtime.now.wall)
+        return made
+
+    def private_players(self) -> list[str]:
+        return self._runtime.store.private_players()
+
+    def send(self, conn: Connection, message: JsonOut | bytes, unreliable: bool) -> None:
+        frame = _message(message, unreliable, compressed=False)
+        link = None if self._connections is None else self._connections.of(conn)
+        if link is not None:
+            self._send([link], frame, unreliable)
+
+    def broadcast(self, message: JsonOut | bytes, unreliable: bool, except_: Connection | None) -> None:
+        links = [] if self._connections is None else self._connections.links
+        links = [link for link in links if link.conn is not None and link.conn is not except_]
+        self._send(links, _message(message, unreliable, compressed=len(links) > 1), unreliable)
+
+    def kick(self, conn: Connection) -> None:
+        link = None if self._connections is None else self._connections.of(conn)
+        if link is not None and self._connections is not None:
+            self._connections.kick(link)
+
+    def request_hibernate(self) -> None:
+        self._runtime.hooks.defer(
+            lambda: self._begin_closing(CloseCode.HIBERNATED, "the room hibernates", move=False)
+        )
+
+    # Starting and stopping
+
+    def _load(self, stored: StoredRoom, wake: WakeInfo) -> None:
+        saved = read(stored, self._runtime.schema)
+        store = self._runtime.store
+        self._runtime.tick = max(saved.tick, wake.tick)
+        store.next_id = saved.next_id
+        store.make_state(saved.state)
+        for entity in saved.entities:
+            store.restore(entity.cls, entity.id, entity.owner, entity.values)
+        for private in saved.privates:
+            store.make_private(private.player, private.values)
+            self._runtime.retention.restore(
+                private.player, wake.saved_at if private.seen is None else private.seen
+            )
+        self._drop_expired()
+
+    def _created(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._stopped_by("on_create")(error)
+            return
+        # Saved at once: on_create runs once in a room's life.
+        self._flush(force=True)
+        self._ready()
+
+    def _woken(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._stopped_by("on_wake")(error)
+        else:
+            self._ready()
+
+    def _ready(self) -> None:
+        if self.status is not Status.STARTING or self._connections is None:
+            return
+        self.status = Status.ACTIVE
+        self._connections.empty_since = self._runtime.now.mono
+        self._runtime.emit(ReadyOut())
+
+    def _stopped_by(self, hook: str) -> Any:
+        """Return what stops the room with the error of a hook."""
+
+        def stop(error: BaseException | None) -> None:
+            if error is not None:
+                self._runtime.report(hook, error)
+                self._stop(f"{hook} raised {type(error).__name__}: {error}", error)
+
+        return stop
+
+    def _stop(self, reason: str, error: BaseException | None) -> None:
+        """End the room by an error. What was not flushed is not saved."""
+        if self.status in (Status.STOPPED, Status.CLOSED):
+            return
+        self.status = Status.STOPPED
+        if self._connections is not None:
+            for link in self._connections.links:
+                self._runtime.emit(
+                    CloseOut(link.number, CloseCode.ROOM_STOPPED, "the room stopped by an error")
+                )
+            self._connections.forget_all()
+        self._runtime.hooks.drop()
+        if error is None:
+            self._runtime.emit(LogOut("error", "room.stopped", {"error": reason}))
+        self._runtime.emit(StopOut(CloseCode.ROOM_STOPPED, reason))
+
+    # Ticks and flushes
+
+    def _run_tick(self, dt: float) -> None:
+        returned: object = self.room.on_tick(dt)  # type: ignore[func-returns-value]
+        if returned is not None:
+            raise TypeError(f"on_tick must return nothing, not {type(returned).__name__}")
+
+    def _flush(self, *, force: bool = False) -> None:
+        """Give what has changed a version, save it, and send it."""
+        runtime = self._runtime
+        flush = None
+        if force or runtime.tracker.dirty or runtime.retention.dirty:
+            runtime.version += 1
+            flush = runtime.tracker.flush(runtime.version)
+            totals = Totals(runtime.tick, runtime.store.next_id, runtime.retention.take_changed())
+            record = write_record(flush, totals)
+            try:
+                if record is not None or force:
+                    self._journal.write(record or b"", runtime.version, runtime.tick, runtime.now.mono)
+            except RoomTooLargeError as error:
+                self._stop(str(error), None)
+                return
+            self._warn_of_size()
+        if self._connections is not None:
+            links = self._connections.links
+            runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
+
+    def _base(self) -> bytes:
+        runtime = self._runtime
+        totals = Totals(runtime.tick, runtime.store.next_id, runtime.retention.all())
+        return write_base(runtime.schema, totals, runtime.store.tracked())
+
+    def _warn_of_size(self) -> None:
+        if self._journal.size > WARN_SIZE and not self._journal.warned:
+            self._journal.warned = True
+            self._runtime.warn("room.large", size=self._journal.size, limit_warning=WARN_SIZE)
+
+    def _base_if_due(self) -> None:
+        due = self._journal.next_deadline
+        if due is None or due > self._runtime.now.mono:
+            return
+        # A base holds what was flushed and no more, so it waits for no one's half-done work.
+        self._flush()
+        if self.status is Status.ACTIVE:
+            try:
+                self._journal.base(self._runtime.version, self._runtime.tick, self._runtime.now.mono)
+            except RoomTooLargeError as error:
+                self._stop(str(error), None)
+
+    # Connections
+
+    def _link(self, number: int) -> Link | None:
+        return None if self._connections is None else self._connections.get(number)
+
+    def _close(self, link: Link, code: CloseCode, reason: str) -> None:
+        if self._connections is not None:
+            self._connections.close(link, code, reason)
+
+    def _joined(self, link: Link) -> None:
+        """A link's on_join has taken effect: it gets its state, and everyone what has changed."""
+        if link.state is not LinkState.JOINED or self.status is not Status.ACTIVE:
+            return
+        if self._runtime.schema.private is not None:
+            self.private(link.player, True)
+        self._flush()
+        inbox, link.inbox = link.inbox, []
+        for frame in inbox:
+            if link.state is LinkState.JOINED:
+                self._handle(link, frame)
+
+    def _handle(self, link: Link, data: bytes) -> None:
+        try:
+            frame = decode_client(data, self._runtime.schema)
+        except ProtocolError as error:
+            self._close(link, CloseCode.PROTOCOL, str(error)[:100])
+            return
+        if isinstance(frame, Message | Unreliable):
+            self._handle_message(link, frame)
+        elif isinstance(frame, Call):
+            reply = ReplyError(frame.call, ERRORS[ErrorCode.UNKNOWN].http, f"no such call: {frame.name}")
+            self._send([link], encode_server(reply), unreliable=False)
+
+    def _handle_message(self, link: Link, frame: Message | Unreliable) -> None:
+        if not self._runtime.hooks.has_room(link.number):
+            self._runtime.warn(
+                "room.message_dropped", player=link.player, reason="too many hooks are waiting"
+            )
+            return
+        link.conn._client_tick = frame.seen
+        hook = "on_unreliable" if isinstance(frame, Unreliable) else "on_message"
+        call = getattr(self.room, hook)
+        self._runtime.run(hook, lambda: call(link.conn, frame.content), link=link.number)
+
+    def _send(self, links: list[Link], frame: bytes, unreliable: bool) -> None:
+        sync, mono = self._runtime.sync, self._runtime.now.mono
+        if unreliable:
+            sync.deliver_unreliable(links, frame)
+            return
+        for link in sync.deliver(links, frame, mono):
+            self._close(link, CloseCode.LIMIT_EXCEEDED, "too much is waiting to be read")
+
+    def _close_stalled(self) -> None:
+        if self._connections is None:
+            return
+        for link in self._connections.links:
+            due = _stalled_at(link)
+            if due is not None and due <= self._runtime.now.mono:
+                self._close(link, CloseCode.LIMIT_EXCEEDED, f"nothing was read for {STALL_S:g} s")
+
+    def _end_grace(self) -> None:
+        if self._connections is not None:
+            for player in self._runtime.presence.expired(self._runtime.now.mono):
+                self._connections.end_presence(player)
+
+    def _expire_private(self) -> None:
+        if self._retention_due <= self._runtime.now.mono:
+            self._retention_due = self._runtime.now.mono + CHECK_S
+            self._drop_expired()
+
+    def _drop_expired(self) -> None:
+        for player in self._runtime.retention.expired(self._runtime.now.wall):
+            self._runtime.retention.forget(player)
+            self._runtime.store.drop_private(player)
+
+    # Hibernation
+
+    def _idle_at(self) -> float | None:
+        since = None if self._connections is None else self._connections.empty_since
+        if since is None:
+            return None
+        return max(since + self._idle_s, self._idle_retry_at or 0.0)
+
+    def _hibernate_if_idle(self) -> None:
+        due, mono = self._idle_at(), self._runtime.now.mono
+        if due is None or due > mono:
+            return
+        if self.shard_heard and not len(self._runtime.hooks):
+            self._begin_closing(CloseCode.HIBERNATED, "the room hibernates", move=False)
+        else:
+            self._idle_retry_at = mono + IDLE_RETRY_S
+
+    def _begin_closing(self, code: CloseCode, reason: str, *, move: bool) -> None:
+        if self.status is not Status.ACTIVE or self._connections is None:
+            return
+        self.status = Status.CLOSING
+        if move:
+            self._connections.forget_all()
+        else:
+            for link in self._connections.links:
+                self._connections.close(link, code, reason)
+            for player in self._runtime.presence:
+                self._connections.end_presence(player)
+        self._go_on_closing()
+
+    def _go_on_closing(self) -> None:
+        """Take the next step of hibernating, if it is time for it."""
+        if self.status is not Status.CLOSING or len(self._runtime.hooks):
+            return
+        if not self._on_hibernate_ran:
+            self._on_hibernate_ran = True
+            self._runtime.run("on_hibernate", self.room.on_hibernate, self._hibernated)
+        elif self._last_base_written and self._journal.settled:
+            self.status = Status.CLOSED
+            self._runtime.emit(HibernateOut(self._runtime.version, self._runtime.tick))
+
+    def _hibernated(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._stopped_by("on_hibernate")(error)
+            return
+        runtime = self._runtime
+        runtime.version += 1
+        runtime.tracker.flush(runtime.version)
+        runtime.retention.take_changed()
+        try:
+            self._journal.base(runtime.version, runtime.tick, runtime.now.mono)
+        except RoomTooLargeError as error:
+            self._stop(str(error), None)
+            return
+        self._last_base_written = True
+        self._go_on_closing()
+
+
+def _message(message: JsonOut | bytes, unreliable: bool, *, compressed: bool) -> bytes:
+    try:
+        payload = encode_payload(message, compressed=compressed)
+    except TypeError as error:
+        raise ValueError(f"a message is JSON or bytes: {error}") from None
+    return encode_server(Unreliable(payload) if unreliable else Message(payload))
+
+
+def _stalled_at(link: Link) -> float | None:
+    since = link.outbox.stalled_since
+    return None if since is None else since + STALL_S

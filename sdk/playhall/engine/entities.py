@@ -1,0 +1,91 @@
+"""`room.entities`: room code's face of the entity store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar, overload
+
+from playhall.engine.kinds import Entity, is_dead
+from playhall.engine.store import EntityStore
+
+__all__ = ["Entities"]
+
+E = TypeVar("E", bound=Entity)
+
+
+class Entities:
+    """The room's entities.
+
+    A handle is the entity: `is` holds, and a deleted one raises DeadEntityError when touched.
+    """
+
+    def __init__(self, store: EntityStore) -> None:
+        self._store = store
+
+    def add(self, entity: E, *, owner: str | None = None, id: int | None = None, once: bool = False) -> E:
+        """Put a new entity in the room, and return it.
+
+        With `once`, return the owner's first entity of that kind instead where there is one: after a crash,
+        on_join meets what it made before. Raises ValueError for an id that is taken, a kind that is full or
+        an entity that was added before.
+        """
+        if once:
+            there = (
+                self.first(type(entity), owner=owner)
+                if owner is not None
+                else self._first_unowned(type(entity))
+            )
+            if there is not None:
+                return there
+        self._store.add(entity, owner, id)
+        return entity
+
+    def delete(self, entity: Entity) -> None:
+        """Take an entity out of the room. Its id may be used again at once."""
+        self._store.delete(entity)
+
+    def set_owner(self, entity: Entity, player: str | None) -> None:
+        """Give an entity to a player, or back to the room (None)."""
+        self._store.set_owner(entity, player)
+
+    @overload
+    def get(self, id: int, /) -> Entity | None: ...
+    @overload
+    def get(self, kind: type[E], id: int, /) -> E | None: ...
+    def get(self, kind: type[E] | int, id: int | None = None, /) -> Entity | None:
+        """Return the entity of an id, or None: also where it is of another kind than was asked for."""
+        if isinstance(kind, int):
+            return self._store.get(kind)
+        found = None if id is None else self._store.get(id)
+        return found if isinstance(found, kind) else None
+
+    def first(self, kind: type[E], /, *, owner: str | None = None) -> E | None:
+        """Return one entity of a kind, the one that has been there longest, or None.
+
+        With `owner`, of that player's.
+        """
+        return next(self._iter(kind, owner), None)
+
+    def all(self, kind: type[E], /, *, owner: str | None = None) -> list[E]:
+        """Return the entities of a kind in a new list. With `owner`, that player's."""
+        return list(self._iter(kind, owner))
+
+    def count(self, kind: type[Entity], /) -> int:
+        """Return how many entities of a kind there are."""
+        return sum(1 for _ in self._store.of_kind(kind))
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __iter__(self) -> Iterator[Entity]:
+        return iter(list(self._store))
+
+    def __contains__(self, entity: object) -> bool:
+        return isinstance(entity, Entity) and not is_dead(entity) and self._store.holds(entity)
+
+    def _iter(self, kind: type[E], owner: str | None) -> Iterator[E]:
+        entities = self._store.of_kind(kind) if owner is None else self._store.of_owner(kind, owner)
+        return (entity for entity in entities if isinstance(entity, kind))
+
+    def _first_unowned(self, kind: type[E]) -> E | None:
+        return next((entity for entity in self._iter(kind, None) if entity.owner is None), None)

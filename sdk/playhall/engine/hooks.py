@@ -1,0 +1,141 @@
+"""Running room code: what it raises, what it returns to be awaited, and for how long.
+
+Each run ends in exactly one call of its `then(error)`: at once for a hook that is done when it returns,
+later for one that gave an awaitable (settled, or out of time), never for one that was dropped. Work that
+must not happen in the middle of a hook (the `on_leave` of a connection that the hook kicked) is deferred
+until the outermost hook has returned.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from playhall.engine.outputs import AwaitOut, CancelOut, Output
+
+__all__ = ["Hooks", "Then", "traceback_of"]
+
+Then: TypeAlias = Callable[[BaseException | None], None]
+
+# How many awaitables may be unsettled: what one connection can cause, and all of a room together.
+MAX_AWAITS_OF_LINK = 32
+MAX_AWAITS = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    hook: str
+    link: int | None
+    deadline: float
+    timeout_s: float
+    then: Then
+
+
+class Hooks:
+    """The hooks of one room that are running or waiting."""
+
+    def __init__(self, emit: Callable[[Output], None]) -> None:
+        self._emit = emit
+        self._pending: dict[int, _Pending] = {}
+        self._of_link: dict[int, int] = {}
+        self._next_token = 1
+        self._depth = 0
+        self._deferred: deque[Callable[[], None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return min((pending.deadline for pending in self._pending.values()), default=None)
+
+    def has_room(self, link: int) -> bool:
+        """Whether one more awaitable may be started for this connection."""
+        return self._of_link.get(link, 0) < MAX_AWAITS_OF_LINK and len(self._pending) < MAX_AWAITS
+
+    def run(
+        self,
+        hook: str,
+        call: Callable[[], Any],
+        then: Then,
+        *,
+        mono: float,
+        timeout_s: float,
+        link: int | None = None,
+    ) -> None:
+        """Call a hook that may be `def` or `async def`."""
+        self._depth += 1
+        try:
+            got = call()
+        except (Exception, SystemExit) as error:
+            then(error)
+        else:
+            if inspect.isawaitable(got):
+                self._wait(_Pending(hook, link, mono + timeout_s, timeout_s, then), got)
+            else:
+                then(None)
+        finally:
+            self._depth -= 1
+        self._run_deferred()
+
+    def defer(self, call: Callable[[], None]) -> None:
+        """Call when no hook is on the stack: now, or as soon as the outermost has returned."""
+        self._deferred.append(call)
+        self._run_deferred()
+
+    def settle(self, token: int, error: BaseException | None) -> None:
+        """An awaitable has ended. A token that is not known (it was dropped, or out of time) is ignored."""
+        pending = self._take(token)
+        if pending is not None:
+            self._finish(pending, error)
+
+    def expire(self, mono: float) -> None:
+        """End every wait whose time is over, as if it had raised TimeoutError."""
+        for token in [token for token, pending in self._pending.items() if pending.deadline <= mono]:
+            pending = self._take(token)
+            if pending is not None:
+                self._emit(CancelOut(token))
+                self._finish(pending, TimeoutError(f"{pending.hook} took over {pending.timeout_s:g} s"))
+
+    def drop(self, hook: str | None = None, link: int | None = None) -> None:
+        """Cancel what waits for this hook of this connection (None: any), without calling its `then`."""
+        for token, pending in list(self._pending.items()):
+            if hook in (None, pending.hook) and link in (None, pending.link):
+                self._take(token)
+                self._emit(CancelOut(token))
+
+    def _wait(self, pending: _Pending, awaitable: Any) -> None:
+        token, self._next_token = self._next_token, self._next_token + 1
+        self._pending[token] = pending
+        if pending.link is not None:
+            self._of_link[pending.link] = self._of_link.get(pending.link, 0) + 1
+        self._emit(AwaitOut(token, awaitable, pending.timeout_s))
+
+    def _take(self, token: int) -> _Pending | None:
+        pending = self._pending.pop(token, None)
+        if pending is not None and pending.link is not None:
+            self._of_link[pending.link] -= 1
+            if not self._of_link[pending.link]:
+                del self._of_link[pending.link]
+        return pending
+
+    def _finish(self, pending: _Pending, error: BaseException | None) -> None:
+        self._depth += 1
+        try:
+            pending.then(error)
+        finally:
+            self._depth -= 1
+        self._run_deferred()
+
+    def _run_deferred(self) -> None:
+        while not self._depth and self._deferred:
+            self._deferred.popleft()()
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback as Python prints it."""
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,221 @@
+"""Presence: who is in a room, by player.
+
+An entry is there from a player's first connection until 10 s after the last one has ended. `connected`
+turns false with the tick after the connection was lost, so a connection that takes over from another one
+changes nothing. Entries are told to every client as entities of the built-in last kind; they are not saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+from playhall.engine.connection import JsonIn, JsonOut
+from playhall.engine.kinds import adopt, spec_of
+from playhall.engine.schema import FIRST_PRESENCE_ID, LAST_ID, PresenceRow
+from playhall.engine.tracking import Scope, Tracked, Tracker
+
+__all__ = [
+    "GRACE_S",
+    "MAX_NAME",
+    "MAX_PRESENCE",
+    "MAX_STATUS",
+    "Presence",
+    "PresenceBook",
+    "PresenceEntry",
+    "name_in",
+]
+
+GRACE_S = 10.0
+MAX_PRESENCE = 1_024
+MAX_NAME = 64
+MAX_STATUS = 1_024
+
+_SPEC = spec_of(PresenceRow)
+_STATUS = _SPEC.by_name["status"]
+
+_UNSET: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceEntry:
+    """What is known of a player who is in the room."""
+
+    player: str
+    name: str
+    status: JsonIn
+    connected: bool
+
+
+@dataclass(slots=True)
+class _Entry:
+    tracked: Tracked
+    row: PresenceRow
+    # When the last connection ended; None while there is one.
+    lost_at: float | None = None
+
+    def public(self) -> PresenceEntry:
+        row = self.row
+        status: Any = row.status
+        return PresenceEntry(row.player, row.name, status, row.connected)
+
+
+class PresenceBook:
+    """The entries of one room, and when they end."""
+
+    def __init__(self, tracker: Tracker, number: int) -> None:
+        self._tracker = tracker
+        self._number = number
+        self._entries: dict[str, _Entry] = {}
+        self._ids: set[int] = set()
+        self._next_id = FIRST_PRESENCE_ID
+
+    def __contains__(self, player: str) -> bool:
+        return player in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._entries))
+
+    def get(self, player: str) -> PresenceEntry:
+        """Return a player's entry. Raises KeyError."""
+        return self._entries[player].public()
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the next entry ends."""
+        lost = (entry.lost_at for entry in self._entries.values() if entry.lost_at is not None)
+        first = min(lost, default=None)
+        return None if first is None else first + GRACE_S
+
+    @property
+    def has_space(self) -> bool:
+        """Whether one more entry fits, be it that somebody who is not connected has to go."""
+        return len(self._entries) < MAX_PRESENCE or self.overflow() is not None
+
+    def overflow(self) -> str | None:
+        """Return who must go before one more entry fits: of those not connected, who has been so longest."""
+        if len(self._entries) < MAX_PRESENCE:
+            return None
+        lost = [
+            (entry.lost_at, player) for player, entry in self._entries.items() if entry.lost_at is not None
+        ]
+        return min(lost)[1] if lost else None
+
+    def connect(self, player: str, name: str) -> bool:
+        """Note a connection of a player. Returns whether that made a new entry."""
+        entry = self._entries.get(player)
+        if entry is not None:
+            entry.lost_at = None
+            entry.row.connected = True
+            return False
+        row = PresenceRow(player=player, name=name, connected=True)
+        tracked = Tracked(self._tracker, Scope.PRESENCE, self._free_id(), self._number, player)
+        self._ids.add(tracked.id)
+        adopt(row, tracked, tracked.id, None)
+        tracked.bind(row)
+        self._entries[player] = _Entry(tracked, row)
+        self._tracker.add(tracked)
+        return True
+
+    def lose(self, player: str, mono: float) -> None:
+        """Note that a player has no connection any more. Its entry shows it after `settle`."""
+        entry = self._entries.get(player)
+        if entry is not None and entry.lost_at is None:
+            entry.lost_at = mono
+
+    def settle(self) -> None:
+        """Show who has lost the connection: a tick begins."""
+        for entry in self._entries.values():
+            if entry.lost_at is not None and entry.row.connected:
+                entry.row.connected = False
+
+    def expired(self, mono: float) -> list[str]:
+        """Return whose grace is over."""
+        return [
+            player
+            for player, entry in self._entries.items()
+            if entry.lost_at is not None and entry.lost_at + GRACE_S <= mono
+        ]
+
+    def remove(self, player: str) -> None:
+        """End an entry."""
+        tracked = self._entries.pop(player).tracked
+        self._ids.remove(tracked.id)
+        self._tracker.remove(tracked)
+
+    def tracked(self, player: str) -> Tracked | None:
+        """Return what is tracked of a player's entry."""
+        entry = self._entries.get(player)
+        return None if entry is None else entry.tracked
+
+    def set(self, player: str, name: str, status: JsonOut) -> None:
+        """Set a name or a status. Raises KeyError, TypeError or ValueError, and changes nothing then."""
+        entry = self._entries[player]
+        name = entry.row.name if name is _UNSET else check_name(name)
+        if status is not _UNSET:
+            size = len(_STATUS.accept(_SPEC.name, entry.tracked.id, status).data)
+            if size > MAX_STATUS:
+                raise ValueError(f"a status has at most {MAX_STATUS} bytes of JSON, not {size}")
+            entry.row.status = status
+            # The player may show itself another one by now.
+            entry.tracked.correct(1 << _STATUS.index)
+        entry.row.name = name
+
+    def _free_id(self) -> int:
+        while self._next_id in self._ids:
+            self._next_id = FIRST_PRESENCE_ID if self._next_id == LAST_ID else self._next_id + 1
+        return self._next_id
+
+
+class Presence(Mapping[str, PresenceEntry]):
+    """`room.presence`: who is in the room, by player; also who lost the connection less than 10 s ago."""
+
+    def __init__(self, book: PresenceBook) -> None:
+        self._book = book
+
+    def __getitem__(self, player: str) -> PresenceEntry:
+        return self._book.get(player)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._book)
+
+    def __len__(self) -> int:
+        return len(self._book)
+
+    @overload
+    def set(self, player: str, /, *, name: str) -> None: ...
+    @overload
+    def set(self, player: str, /, *, status: JsonOut) -> None: ...
+    @overload
+    def set(self, player: str, /, *, name: str, status: JsonOut) -> None: ...
+    def set(self, player: str, /, *, name: str = _UNSET, status: JsonOut = _UNSET) -> None:
+        """Set a player's name (at most 64 characters) or status (at most 1 KB of JSON).
+
+        Raises KeyError where the player has no entry, TypeError or ValueError for a value that does not
+        fit; nothing is changed then.
+        """
+        self._book.set(player, name, status)
+
+
+def check_name(name: object) -> str:
+    """Return a name if it can be one: at most 64 characters. Raises TypeError or ValueError."""
+    if not isinstance(name, str):
+        raise TypeError(f"a name must be str, not {type(name).__name__}")
+    if len(name) > MAX_NAME:
+        raise ValueError(f"a name has at most {MAX_NAME} characters, not {len(name)}")
+    name.encode()
+    return name
+
+
+def name_in(meta: object) -> str:
+    """Return the name that a token's meta gives: its `name`, if that can be one, else empty."""
+    if not isinstance(meta, dict):
+        return ""
+    try:
+        return check_name(meta.get("name"))
+    except (TypeError, ValueError):
+        return ""

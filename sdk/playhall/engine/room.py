@@ -1,0 +1,312 @@
+"""`Room`: the class authors subclass. Hooks are methods, settings are class attributes.
+
+A room has no state machine in it: its members hand on to the `RoomContext` it was given, which is a
+RoomCore's. So what an author can reach from a room is what is written here, and nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, final, get_args, get_origin, overload
+
+from typing_extensions import TypeVar
+
+from playhall.engine.connection import Connection, JsonOut, Message
+from playhall.engine.entities import Entities
+from playhall.engine.kinds import Entity
+from playhall.engine.outputs import RoomIdentity, WakeReason
+from playhall.engine.presence import Presence
+from playhall.engine.roomlog import RoomLog
+from playhall.engine.schema import Schema
+
+__all__ = ["DEFAULT_RETENTION_S", "Hook", "Room", "RoomContext", "Wake"]
+
+StateT = TypeVar("StateT", bound="Entity | None", default=None)
+PrivateT = TypeVar("PrivateT", bound="Entity | None", default=None)
+ConnT = TypeVar("ConnT", bound=Connection, default=Connection)
+
+#: What a hook returns that may be `def` or `async def`.
+Hook: TypeAlias = "Awaitable[None] | None"
+
+DEFAULT_RETENTION_S = 24 * 3600.0
+MAX_TICK_RATE = 120
+MAX_PLAYERS = 1_024
+SYNC_HOOKS = ("on_tick",)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Why a room starts again, and how long it was away.
+
+    `elapsed` is in seconds and never negative; `saved_at` is the wall time of the last thing that was saved.
+    """
+
+    elapsed: float
+    saved_at: float
+    reason: WakeReason
+
+
+class RoomContext(Protocol):
+    """What a room asks of the state machine that runs it."""
+
+    identity: RoomIdentity
+    entities: Entities
+    presence: Presence
+    log: RoomLog
+
+    @property
+    def tick_number(self) -> int: ...
+    @property
+    def connections(self) -> Mapping[str, Any]: ...
+    @property
+    def state(self) -> Any: ...
+    def wall(self) -> float: ...
+    def private(self, player: str, create: bool) -> Any: ...
+    def private_players(self) -> list[str]: ...
+    def send(self, conn: Connection, message: JsonOut | bytes, unreliable: bool) -> None: ...
+    def broadcast(self, message: JsonOut | bytes, unreliable: bool, except_: Connection | None) -> None: ...
+    def kick(self, conn: Connection) -> None: ...
+    def request_hibernate(self) -> None: ...
+
+
+class Room(Generic[StateT, PrivateT, ConnT]):
+    """A room of one type: `class Dots(Room[Board, Mine])`.
+
+    The parameters are the kinds of shared and private state, which must be those of `schema`, and the class
+    of the room's connections. Each may be left off, for None, None and Connection.
+
+    What room code sets on `self` is scratch space that is not saved: make it in `__init__`, `on_create` or
+    `on_wake`.
+    """
+
+    schema: Schema[StateT, PrivateT] = Schema()
+    """What the room and its clients agree on."""
+    tick_rate: ClassVar[int] = 20
+    """Ticks a second, 1 to 120."""
+    max_players: ClassVar[int] = 64
+    """Seats: players that may be connected at once."""
+    private_retention: ClassVar[float | Literal["forever"]] = DEFAULT_RETENTION_S
+    """Seconds a player's private state is kept after the player's last connection."""
+
+    __context: RoomContext
+    _connection_class: ClassVar[type[Connection]] = Connection
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        _check_members(cls)
+        _check_settings(cls)
+        cls._connection_class = _check_types(cls)
+
+    @final
+    def _enter(self, context: RoomContext) -> None:
+        """Give the room what it runs on. The engine does so before `__init__`."""
+        self.__context = context
+
+    # What an author overrides.
+
+    def on_create(self) -> Hook:
+        """Runs once, for a new room. Raising stops the room."""
+        return None
+
+    def on_wake(self, wake: Wake) -> Hook:
+        """Runs at each start from saved state, before anyone joins. Raising stops the room."""
+        return None
+
+    def on_join(self, conn: ConnT) -> Hook:
+        """Runs for each connection, reconnects included; again after a crash. Raising refuses it (4006).
+
+        `connections` holds the joiner already. The client gets its first state once this is done.
+        """
+        return None
+
+    def on_message(self, conn: ConnT, message: Message) -> Hook:
+        """Runs for each message, outside ticks. What it raises is logged, and only that message is lost."""
+        return None
+
+    def on_unreliable(self, conn: ConnT, message: Message) -> Hook:
+        """Runs for each message that was sent as unreliable."""
+        return self.on_message(conn, message)
+
+    def on_tick(self, dt: float) -> None:
+        """Runs each tick; `dt` is exactly 1 / tick_rate. Raising stops the room."""
+
+    def on_leave(self, conn: ConnT) -> Hook:
+        """Runs whenever a connection that had joined ends, but not after a crash. What it raises is logged.
+
+        `connections` lacks the leaver already.
+        """
+        return None
+
+    def on_player_leave(self, player: str) -> Hook:
+        """Runs when a player has had no connection for 10 s, and before the room hibernates.
+
+        What it raises is logged.
+        """
+        return None
+
+    def on_hibernate(self) -> Hook:
+        """Runs before the room's state is saved for the last time. Raising stops the room."""
+        return None
+
+    # What an author uses.
+
+    @final
+    @property
+    def id(self) -> str:
+        """The name players know the room by."""
+        return self.__context.identity.room_id
+
+    @final
+    @property
+    def project(self) -> str:
+        """The project the room belongs to."""
+        return self.__context.identity.project
+
+    @final
+    @property
+    def join_code(self) -> str | None:
+        """The room's join code, if it has one."""
+        return self.__context.identity.join_code
+
+    @final
+    @property
+    def tick(self) -> int:
+        """How many ticks the room has run, over all its life."""
+        return self.__context.tick_number
+
+    @final
+    @property
+    def state(self) -> StateT:
+        """The shared state, which everyone sees."""
+        state: StateT = self.__context.state
+        return state
+
+    @final
+    @property
+    def entities(self) -> Entities:
+        """The room's entities."""
+        return self.__context.entities
+
+    @final
+    @property
+    def connections(self) -> Mapping[str, ConnT]:
+        """Who is connected, by player."""
+        return self.__context.connections
+
+    @final
+    @property
+    def presence(self) -> Presence:
+        """Who is in the room, by player: also who lost the connection less than 10 s ago."""
+        return self.__context.presence
+
+    @final
+    @property
+    def log(self) -> RoomLog:
+        """Writes to the log of the process that runs the room."""
+        return self.__context.log
+
+    @overload
+    def private(self, who: Connection, /) -> PrivateT: ...
+    @overload
+    def private(self, who: str, /, *, create: Literal[True]) -> PrivateT: ...
+    @overload
+    def private(self, who: str, /, *, create: bool = False) -> PrivateT | None: ...
+    @final
+    def private(self, who: Connection | str, /, *, create: bool = False) -> PrivateT | None:
+        """The private state of a connection's player; or of any player, made where it is to `create` it."""
+        private: PrivateT | None
+        if isinstance(who, Connection):
+            private = self.__context.private(who.player, True)
+        else:
+            private = self.__context.private(who, create)
+        return private
+
+    @final
+    def private_players(self) -> list[str]:
+        """The players that have private state."""
+        return self.__context.private_players()
+
+    @final
+    def now(self) -> float:
+        """Wall-clock time in seconds since the epoch; in tests, the test clock's."""
+        return self.__context.wall()
+
+    @final
+    def send(self, conn: ConnT, message: JsonOut | bytes, *, unreliable: bool = False) -> None:
+        """Send a message to one client. Raises ValueError if it is not JSON, or over 64 KB."""
+        self.__context.send(conn, message, unreliable)
+
+    @final
+    def broadcast(
+        self, message: JsonOut | bytes, *, unreliable: bool = False, except_: ConnT | None = None
+    ) -> None:
+        """Send a message to all clients, or all but one.
+
+        Raises ValueError if it is not JSON, or over 64 KB.
+        """
+        self.__context.broadcast(message, unreliable, except_)
+
+    @final
+    def kick(self, conn: ConnT) -> None:
+        """End a connection with 4006; the client does not come back by itself."""
+        self.__context.kick(conn)
+
+    @final
+    def request_hibernate(self) -> None:
+        """Hibernate as soon as the hook at hand is done. Connections end with 4011."""
+        self.__context.request_hibernate()
+
+
+_FINAL = frozenset(name for name, value in vars(Room).items() if getattr(value, "__final__", False)) | {
+    name for name, value in vars(Room).items() if isinstance(value, property)
+}
+
+
+def _check_members(cls: type) -> None:
+    for name, value in vars(cls).items():
+        if name in _FINAL:
+            raise TypeError(f"{cls.__name__}.{name} hides a member of Room")
+        if name in SYNC_HOOKS and inspect.iscoroutinefunction(value):
+            raise TypeError(f"{cls.__name__}.{name} cannot be async: it must be done when it returns")
+
+
+def _check_settings(cls: type[Room[Any, Any, Any]]) -> None:
+    for name, most in (("tick_rate", MAX_TICK_RATE), ("max_players", MAX_PLAYERS)):
+        value = getattr(cls, name)
+        if type(value) is not int or not 1 <= value <= most:
+            raise TypeError(f"{cls.__name__}.{name} must be an int from 1 to {most}, not {value!r}")
+    kept: object = cls.private_retention
+    if kept != "forever" and not (isinstance(kept, int | float) and not isinstance(kept, bool) and kept >= 0):
+        raise TypeError(f'{cls.__name__}.private_retention must be seconds or "forever", not {kept!r}')
+
+
+def _check_types(cls: type[Room[Any, Any, Any]]) -> type[Connection]:
+    """Hold the class parameters against the schema, and return the class of the room's connections."""
+    schema = getattr(cls, "schema", None)
+    if not isinstance(schema, Schema):
+        raise TypeError(f"{cls.__name__}.schema must be a Schema, not {schema!r}")
+    parameters = _parameters(cls)
+    if parameters is None:
+        return cls._connection_class
+    padded = (*parameters, *(type(None), type(None), Connection)[len(parameters) :])
+    for what, given, declared in zip(
+        ("state", "private"), padded, (schema.state, schema.private), strict=False
+    ):
+        if isinstance(given, type) and given is not (declared or type(None)):
+            has = "none" if declared is None else declared.__name__
+            raise TypeError(
+                f"{cls.__name__}: the {what} of Room[...] is {given.__name__}, that of its schema {has}"
+            )
+    connection = padded[2]
+    return connection if isinstance(connection, type) else cls._connection_class
+
+
+def _parameters(cls: type) -> tuple[Any, ...] | None:
+    """What stands in Room[...] of this class, or None where it takes its base's."""
+    for base in vars(cls).get("__orig_bases__", ()):
+        origin = get_origin(base)
+        if isinstance(origin, type) and issubclass(origin, Room):
+            return get_args(base)
+    return () if Room in cls.__bases__ else None

@@ -1,0 +1,53 @@
+"""`room.log`: the lines room code writes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Literal
+
+from playhall.engine.outputs import LogOut, Output
+
+__all__ = ["RoomLog"]
+
+
+class RoomLog:
+    """Like a logger of the standard library: a message, and what its %-marks stand for.
+
+    The lines come out in the log of the process that runs the room, with the room's project and id.
+    """
+
+    def __init__(self, emit: Callable[[Output], None]) -> None:
+        self._emit = emit
+
+    def debug(self, message: str, *args: object) -> None:
+        self._write("debug", message, args)
+
+    def info(self, message: str, *args: object) -> None:
+        self._write("info", message, args)
+
+    def warning(self, message: str, *args: object) -> None:
+        self._write("warning", message, args)
+
+    def error(self, message: str, *args: object) -> None:
+        self._write("error", message, args)
+
+    def exception(self, message: str, *args: object) -> None:
+        """An error, with the traceback of the exception being handled."""
+        trace = traceback.format_exc() if sys.exc_info()[0] is not None else None
+        self._write("error", message, args, trace)
+
+    def _write(
+        self,
+        level: Literal["debug", "info", "warning", "error"],
+        message: str,
+        args: tuple[object, ...],
+        trace: str | None = None,
+    ) -> None:
+        try:
+            text = message % args if args else message
+        except (TypeError, ValueError):
+            # A log line with a slip in it must not cost more than its looks.
+            text = f"{message} {args!r}"
+        self._emit(LogOut(level, "room.log", {"message": text}, trace))

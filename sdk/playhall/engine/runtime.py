@@ -1,0 +1,84 @@
+"""What the parts of one room's state machine share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from playhall.engine.hooks import Hooks, Then, traceback_of
+from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
+from playhall.engine.presence import PresenceBook
+from playhall.engine.retention import Retention
+from playhall.engine.roomlog import RoomLog
+from playhall.engine.schema import Schema
+from playhall.engine.store import EntityStore
+from playhall.engine.sync import Sync
+from playhall.engine.tracking import Tracker
+
+__all__ = ["HOOK_S", "START_HOOK_S", "Runtime"]
+
+# How long an async hook may take; and on_create and on_wake.
+HOOK_S = 10.0
+START_HOOK_S = 60.0
+
+
+class Runtime:
+    """State, time and outputs of one room. `now` is the time of the call being worked on."""
+
+    def __init__(
+        self,
+        schema: Schema[Any, Any],
+        identity: RoomIdentity,
+        generation: int,
+        retention: float | Literal["forever"],
+    ) -> None:
+        self.schema = schema
+        self.identity = identity
+        self.generation = generation
+        self.now = Now(0.0, 0.0)
+        self.tick = 0
+        self.version = 0
+        self.tracker = Tracker()
+        self.store = EntityStore(schema, self.tracker)
+        self.presence = PresenceBook(self.tracker, schema.presence_number)
+        self.retention = Retention(retention)
+        self.sync = Sync(self.tracker, self.emit)
+        self.hooks = Hooks(self.emit)
+        self.log = RoomLog(self.emit)
+        self._outputs: list[Output] = []
+
+    def emit(self, output: Output) -> None:
+        self._outputs.append(output)
+
+    def take_outputs(self) -> list[Output]:
+        outputs, self._outputs = self._outputs, []
+        return outputs
+
+    def run(
+        self,
+        hook: str,
+        call: Callable[[], Any],
+        then: Then | None = None,
+        *,
+        timeout_s: float = HOOK_S,
+        link: int | None = None,
+    ) -> None:
+        """Run a hook. Without `then`, what it raises is logged, and that is all."""
+        self.hooks.run(
+            hook,
+            call,
+            then or (lambda error: self.report(hook, error)),
+            mono=self.now.mono,
+            timeout_s=timeout_s,
+            link=link,
+        )
+
+    def report(self, hook: str, error: BaseException | None) -> None:
+        """Log what a hook raised."""
+        if error is not None:
+            fields = {"hook": hook, "error": f"{type(error).__name__}: {error}"}
+            self.emit(LogOut("error", "room.hook_failed", fields, traceback_of(error)))
+
+    def warn(self, event: str, **fields: Any) -> None:
+        """Log what a room's author or operator should know."""
+        self.emit(LogOut("warning", event, fields))

@@ -1,0 +1,240 @@
+"""The room's entities by id, kind and owner: shared state, entities, private state.
+
+Everything here is saved; what clients see of it, and what changed when, is the Tracker's. `Entities` (room
+code's face of it) is in `entities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from playhall.engine.errors import DeadEntityError
+from playhall.engine.kinds import Entity, adopt, is_dead, restore, set_owner, spec_of
+from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, Schema
+from playhall.engine.specs import KindSpec
+from playhall.engine.tracking import Scope, Tracked, Tracker
+
+__all__ = ["EntityStore", "check_player"]
+
+MAX_PLAYER_BYTES = 128
+
+
+def check_player(player: object) -> str:
+    """Return a player's id if it can be one: text of 1 to 128 bytes. Raises TypeError or ValueError."""
+    if not isinstance(player, str):
+        raise TypeError(f"a player is named by its id, a str, not {type(player).__name__}")
+    if not 1 <= len(player.encode()) <= MAX_PLAYER_BYTES:
+        raise ValueError(f"a player's id has 1 to {MAX_PLAYER_BYTES} bytes, not {len(player.encode())}")
+    return player
+
+
+class EntityStore:
+    """The saved part of a room's state."""
+
+    def __init__(self, schema: Schema[Any, Any], tracker: Tracker) -> None:
+        self._schema = schema
+        self._tracker = tracker
+        self._tracked: dict[int, Tracked] = {}
+        self._of_kind: dict[type[Entity], dict[int, Entity]] = {cls: {} for cls in schema.entities}
+        self._of_owner: dict[str, dict[int, Entity]] = {}
+        self.next_id = FIRST_ENTITY_ID
+        self.state: Entity | None = None
+
+    # Entities
+
+    def add(self, entity: Entity, owner: str | None, id: int | None) -> None:
+        """Put a new entity in the room. Raises TypeError or ValueError, and changes nothing then."""
+        number = self._schema.number_of(spec_of(entity))
+        if number is None:
+            raise TypeError(f"{type(entity).__name__} is not one of the schema's entities")
+        spec = spec_of(entity)
+        if owner is not None:
+            self._check_owner(entity, owner)
+        if len(self._of_kind[type(entity)]) >= spec.max:
+            raise ValueError(f"there are {spec.max} {spec.name} already, the most of this kind")
+        if id is None:
+            id = self._free_id()
+        else:
+            self._check_id(id)
+        tracked = Tracked(self._tracker, _scope_of(spec), id, number, owner)
+        adopt(entity, tracked, id, owner)
+        tracked.bind(entity)
+        self._index(tracked)
+        self._tracker.add(tracked)
+        self.next_id = max(self.next_id, id + 1)
+
+    def delete(self, entity: Entity) -> None:
+        """Take an entity out of the room; its handle is dead from now on. Raises DeadEntityError."""
+        tracked = self._of(entity)
+        del self._tracked[tracked.id]
+        del self._of_kind[type(entity)][tracked.id]
+        self._disown(tracked)
+        self._tracker.remove(tracked)
+
+    def set_owner(self, entity: Entity, owner: str | None) -> None:
+        """Give an entity to a player, or back to the room.
+
+        Raises DeadEntityError, TypeError or ValueError.
+        """
+        tracked = self._of(entity)
+        if owner is not None:
+            self._check_owner(entity, owner)
+        if owner == tracked.owner:
+            return
+        self._disown(tracked)
+        set_owner(entity, owner)
+        tracked.set_owner(owner)
+        if owner is not None:
+            self._of_owner.setdefault(owner, {})[tracked.id] = entity
+
+    def get(self, id: int) -> Entity | None:
+        tracked = self._tracked.get(id)
+        return None if tracked is None else tracked.entity
+
+    def holds(self, entity: Entity) -> bool:
+        """Whether this very entity is in the room."""
+        tracked = self._tracked.get(entity._id) if entity._id is not None else None
+        return tracked is not None and tracked.entity is entity
+
+    def of_kind(self, kind: type[Entity]) -> Iterator[Entity]:
+        """Give the entities of a kind, or of all kinds under an abstract one. Raises TypeError for others."""
+        if kind in self._of_kind:
+            return iter(self._of_kind[kind].values())
+        below = [entities for cls, entities in self._of_kind.items() if issubclass(cls, kind)]
+        if not below and not spec_of(kind).abstract:
+            raise TypeError(f"{kind.__name__} is not one of the schema's entities")
+        return (entity for entities in below for entity in entities.values())
+
+    def of_owner(self, kind: type[Entity], owner: str) -> Iterator[Entity]:
+        """Give the entities of a kind that a player owns."""
+        if kind not in self._of_kind and not spec_of(kind).abstract:
+            raise TypeError(f"{kind.__name__} is not one of the schema's entities")
+        return (entity for entity in self._of_owner.get(owner, {}).values() if isinstance(entity, kind))
+
+    def __len__(self) -> int:
+        return len(self._tracked)
+
+    def __iter__(self) -> Iterator[Entity]:
+        return (tracked.entity for tracked in self._tracked.values())
+
+    # Shared and private state
+
+    def make_state(self, values: list[Any] | None = None) -> None:
+        """Make the shared state, new or of saved values. Does nothing where the schema has none."""
+        if self._schema.state is not None:
+            number = self._schema.state_number
+            assert number is not None
+            self.state = self._place(self._schema.state, Scope.SHARED, SHARED_ID, number, None, values)
+
+    def private(self, player: str) -> Entity | None:
+        """Return a player's private state. Raises TypeError where the schema has none."""
+        self._private_class()
+        tracked = self._tracker.private(player)
+        return None if tracked is None else tracked.entity
+
+    def make_private(self, player: str, values: list[Any] | None = None) -> Entity:
+        """Make a player's private state, new or of saved values."""
+        cls, number = self._private_class()
+        return self._place(cls, Scope.PRIVATE, PRIVATE_ID, number, check_player(player), values)
+
+    def drop_private(self, player: str) -> None:
+        """Forget a player's private state."""
+        tracked = self._tracker.private(player)
+        if tracked is not None:
+            self._tracker.remove(tracked)
+
+    def private_players(self) -> list[str]:
+        return self._tracker.private_players()
+
+    # Saving
+
+    def restore(self, cls: type[Entity], id: int, owner: str | None, values: list[Any]) -> None:
+        """Put back an entity that was saved."""
+        number = self._schema.number_of(spec_of(cls))
+        assert number is not None, f"{cls.__name__} is not one of the schema's entities"
+        self._index(self._restored(cls, _scope_of(spec_of(cls)), id, number, owner, values))
+
+    def tracked(self) -> Iterator[Tracked]:
+        """Give everything that is saved: shared state, entities by id, private states."""
+        if self.state is not None:
+            yield from (t for t in self._tracker.visible("") if t.id == SHARED_ID)
+        for id in sorted(self._tracked):
+            yield self._tracked[id]
+        for player in self._tracker.private_players():
+            private = self._tracker.private(player)
+            if private is not None:
+                yield private
+
+    def _place(
+        self,
+        cls: type[Entity],
+        scope: Scope,
+        id: int,
+        number: int,
+        owner: str | None,
+        values: list[Any] | None,
+    ) -> Entity:
+        if values is not None:
+            return self._restored(cls, scope, id, number, owner, values).entity
+        entity = cls()
+        tracked = Tracked(self._tracker, scope, id, number, owner)
+        adopt(entity, tracked, id, owner)
+        tracked.bind(entity)
+        self._tracker.add(tracked)
+        return entity
+
+    def _restored(
+        self, cls: type[Entity], scope: Scope, id: int, number: int, owner: str | None, values: list[Any]
+    ) -> Tracked:
+        tracked = Tracked(self._tracker, scope, id, number, owner)
+        tracked.bind(restore(cls, tracked, id, owner, values))
+        self._tracker.restore(tracked)
+        return tracked
+
+    def _private_class(self) -> tuple[type[Entity], int]:
+        cls, number = self._schema.private, self._schema.private_number
+        if cls is None or number is None:
+            raise TypeError("the room's schema has no private state")
+        return cls, number
+
+    def _of(self, entity: Entity) -> Tracked:
+        if is_dead(entity) or not self.holds(entity):
+            raise DeadEntityError(f"{entity!r} is not one of the room's entities")
+        return self._tracked[entity.id]
+
+    def _index(self, tracked: Tracked) -> None:
+        self._tracked[tracked.id] = tracked
+        self._of_kind[type(tracked.entity)][tracked.id] = tracked.entity
+        if tracked.owner is not None:
+            self._of_owner.setdefault(tracked.owner, {})[tracked.id] = tracked.entity
+
+    def _disown(self, tracked: Tracked) -> None:
+        if tracked.owner is not None:
+            owned = self._of_owner[tracked.owner]
+            del owned[tracked.id]
+            if not owned:
+                del self._of_owner[tracked.owner]
+
+    def _free_id(self) -> int:
+        if self.next_id >= FIRST_PRESENCE_ID:
+            raise ValueError("there are no ids left; pass one of a deleted entity as id")
+        return self.next_id
+
+    def _check_id(self, id: int) -> None:
+        if type(id) is not int:
+            raise TypeError(f"an id is an int, not {type(id).__name__}")
+        if not FIRST_ENTITY_ID <= id < FIRST_PRESENCE_ID:
+            raise ValueError(f"an id is from {FIRST_ENTITY_ID} to {FIRST_PRESENCE_ID - 1}, not {id}")
+        if id in self._tracked:
+            raise ValueError(f"id {id} is taken by {self._tracked[id].entity!r}")
+
+    @staticmethod
+    def _check_owner(entity: Entity, owner: str) -> None:
+        check_player(owner)
+        if spec_of(entity).hidden:
+            raise TypeError(f"{entity.kind}: a hidden entity belongs to the room, and to no player")
+
+
+def _scope_of(spec: KindSpec) -> Scope:
+    return Scope.HIDDEN if spec.hidden else Scope.SHARED

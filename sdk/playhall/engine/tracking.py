@@ -1,0 +1,309 @@
+"""Change tracking by version stamps: what has changed since any version, without a list of changes.
+
+The room's state has a version, +1 per flush. Everything that clients or the log can be told of is a
+`Tracked`: shared state, entities, private state, presence entries. It knows in which version it was born,
+when its owner last changed, and when each field did; so the difference between any two moments of one
+generation can be told from the stamps and from what a client holds, and nothing need be remembered of what
+is gone.
+
+A Tracked is the home of its entity (see `kinds`): a write marks the field as dirty, and the flush stamps
+it. Several writes between two flushes are one change.
+
+A bytes field also keeps its last patches, so that a small edit of a big field travels as the edit, to a
+client that missed a few updates too.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhall.engine.kinds import Entity, Home, bury, spec_of, stored_values
+from playhall.engine.specs import KindSpec
+
+__all__ = ["Flush", "Patches", "Scope", "Tracked", "Tracker"]
+
+MAX_PATCHES = 16
+
+Range = tuple[int, int]
+"""A half-open range of a bytes field."""
+
+
+class Scope(enum.Enum):
+    """Who is told of a Tracked, and whether it is saved."""
+
+    SHARED = enum.auto()  # everyone; saved
+    HIDDEN = enum.auto()  # no one; saved
+    PRIVATE = enum.auto()  # its owner; saved
+    PRESENCE = enum.auto()  # everyone; not saved
+
+
+@dataclass(slots=True)
+class Patches:
+    """The last patches of one bytes field. They tell the whole difference to any version from `since` on."""
+
+    since: int
+    made: list[tuple[int, Range]]
+
+    def ranges(self, version: int, size: int) -> list[Range] | None:
+        """Return what has changed since a version, or None where sending the whole field is as good."""
+        if version < self.since:
+            return None
+        found = _merged([made for stamp, made in self.made if stamp > version])
+        return found if 2 * sum(stop - start for start, stop in found) < size else None
+
+    def add(self, version: int, ranges: list[Range]) -> None:
+        self.made.extend((version, made) for made in _merged(ranges))
+        if len(self.made) > MAX_PATCHES:
+            dropped = self.made[:-MAX_PATCHES]
+            self.made = self.made[-MAX_PATCHES:]
+            self.since = dropped[-1][0]
+
+
+def _merged(ranges: Sequence[Range]) -> list[Range]:
+    """Return the ranges in order, those that touch or overlap made one."""
+    out: list[Range] = []
+    for start, stop in sorted(ranges):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(stop, out[-1][1]))
+        else:
+            out.append((start, stop))
+    return out
+
+
+class Tracked(Home):
+    """One thing that changes. `born` and `changed` are versions; `masks` are bits by field index."""
+
+    __slots__ = (
+        "_tracker",
+        "born",
+        "changed",
+        "corrected",
+        "dirty",
+        "entity",
+        "id",
+        "number",
+        "owner",
+        "owner_changed",
+        "owner_dirty",
+        "patched",
+        "patches",
+        "queued",
+        "scope",
+        "spec",
+        "stamps",
+        "values",
+    )
+
+    entity: Entity
+    spec: KindSpec
+    values: Sequence[Any]
+    stamps: list[int]
+
+    def __init__(self, tracker: Tracker, scope: Scope, id: int, number: int, owner: str | None) -> None:
+        self._tracker = tracker
+        self.scope = scope
+        self.id = id
+        self.number = number
+        self.owner = owner
+        self.born = self.changed = self.owner_changed = 0
+        self.patches: dict[int, Patches] = {}
+        # Since the last flush:
+        self.dirty = 0
+        self.patched: dict[int, list[Range]] = {}
+        self.corrected = 0
+        self.owner_dirty = False
+        self.queued = False
+
+    def bind(self, entity: Entity) -> None:
+        """Say whose home this is."""
+        self.entity = entity
+        self.spec = spec_of(entity)
+        self.values = stored_values(entity)
+        self.stamps = [0] * len(self.spec.fields)
+
+    def on_write(self, entity: Entity, index: int, stored: Any) -> None:
+        self.patched.pop(index, None)
+        self._mark(1 << index)
+
+    def on_patch(self, entity: Entity, index: int, offset: int, data: bytes, stored: bytes) -> None:
+        bit = 1 << index
+        if not self.dirty & bit or index in self.patched:
+            # A patch beyond the end changes the gap before it too, but filling it with zeros is what a
+            # patch means.
+            self.patched.setdefault(index, []).append((offset, offset + len(data)))
+        self._mark(bit)
+
+    def set_owner(self, owner: str | None) -> None:
+        """Note another owner."""
+        self.owner = owner
+        self.owner_dirty = True
+        self._tracker.touch(self)
+
+    def correct(self, mask: int) -> None:
+        """Have the owner told these fields whatever it believes, also if they do not change."""
+        self.corrected |= mask
+        self._tracker.touch(self)
+
+    def changed_since(self, version: int) -> int:
+        """Return the mask of the fields that have changed since a version."""
+        mask = 0
+        for index, stamp in enumerate(self.stamps):
+            if stamp > version:
+                mask |= 1 << index
+        return mask
+
+    def patches_since(self, version: int, mask: int) -> dict[int, list[Range]]:
+        """Return, of the fields in `mask`, those that patches bring up to date, with the ranges to send."""
+        out = {}
+        for index, patches in self.patches.items():
+            if mask >> index & 1:
+                ranges = patches.ranges(version, len(self.values[index]))
+                if ranges is not None:
+                    out[index] = ranges
+        return out
+
+    def stamp(self, version: int) -> None:
+        """Give what has changed since the last flush its version."""
+        self.changed = version
+        if self.owner_dirty:
+            self.owner_changed = version
+        mask = self.dirty
+        while mask:
+            index = (mask & -mask).bit_length() - 1
+            mask &= mask - 1
+            self.stamps[index] = version
+            self._stamp_patches(index, version)
+        self.patched = {}
+        self.dirty = self.corrected = 0
+        self.owner_dirty = self.queued = False
+
+    def _stamp_patches(self, index: int, version: int) -> None:
+        ranges = self.patched.get(index)
+        if ranges is None or self.born == version:
+            self.patches.pop(index, None)
+        else:
+            self.patches.setdefault(index, Patches(version - 1, [])).add(version, ranges)
+
+    def _mark(self, bit: int) -> None:
+        self.dirty |= bit
+        if self.owner is not None and bit & self.spec.writable_mask:
+            self.corrected |= bit
+        if not self.queued:
+            self._tracker.touch(self)
+
+
+@dataclass(slots=True)
+class Flush:
+    """What has changed from one version to the next. Everything is stamped with `version`.
+
+    `changed` leaves out what was added. `corrections` are masks by Tracked, for its owner.
+    """
+
+    version: int
+    added: list[Tracked] = field(default_factory=list)
+    changed: list[Tracked] = field(default_factory=list)
+    removed: list[Tracked] = field(default_factory=list)
+    corrections: dict[Tracked, int] = field(default_factory=dict)
+
+
+class Tracker:
+    """All that is tracked in one room, in order of last change."""
+
+    def __init__(self) -> None:
+        self._public: OrderedDict[int, Tracked] = OrderedDict()
+        self._private: dict[str, Tracked] = {}
+        self._touched: dict[Tracked, None] = {}
+        self._removed: list[Tracked] = []
+
+    # What clients can see. Every question of visibility is answered by these three.
+
+    def visible(self, player: str) -> Iterator[Tracked]:
+        """Give all that a player sees."""
+        private = self._private.get(player)
+        if private is not None:
+            yield private
+        yield from self._public.values()
+
+    def visible_since(self, player: str, version: int) -> Iterator[Tracked]:
+        """Give all that a player sees and that has changed since a version."""
+        private = self._private.get(player)
+        if private is not None and private.changed > version:
+            yield private
+        for tracked in reversed(self._public.values()):
+            if tracked.changed <= version:
+                break
+            yield tracked
+
+    def sees(self, player: str, tracked: Tracked) -> bool:
+        """Whether a player sees it."""
+        if tracked.scope is Scope.PRIVATE:
+            return tracked.owner == player
+        return tracked.scope is not Scope.HIDDEN
+
+    def add(self, tracked: Tracked) -> None:
+        """Track something new: born in the next flush."""
+        self._register(tracked)
+        tracked.born = -1
+        self.touch(tracked)
+
+    def restore(self, tracked: Tracked) -> None:
+        """Track what was saved: it was there before the generation's first version."""
+        self._register(tracked)
+
+    def remove(self, tracked: Tracked) -> None:
+        """Forget it; its handle is dead from now on."""
+        if tracked.scope is Scope.PRIVATE:
+            del self._private[tracked.owner or ""]
+        elif tracked.scope is not Scope.HIDDEN:
+            del self._public[tracked.id]
+        bury(tracked.entity)
+        if tracked.born >= 0:
+            self._removed.append(tracked)
+        if tracked.queued:
+            del self._touched[tracked]
+            tracked.queued = False
+
+    def touch(self, tracked: Tracked) -> None:
+        """Note that it has changed since the last flush."""
+        if not tracked.queued:
+            tracked.queued = True
+            self._touched[tracked] = None
+
+    def private(self, player: str) -> Tracked | None:
+        return self._private.get(player)
+
+    def private_players(self) -> list[str]:
+        return list(self._private)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether a flush would find anything."""
+        return bool(self._touched or self._removed)
+
+    def flush(self, version: int) -> Flush:
+        """Stamp all that has changed with `version`, and return it."""
+        flush = Flush(version, removed=self._removed)
+        for tracked in self._touched:
+            if tracked.born < 0:
+                tracked.born = version
+                flush.added.append(tracked)
+            else:
+                flush.changed.append(tracked)
+                if tracked.corrected and tracked.owner is not None:
+                    flush.corrections[tracked] = tracked.corrected
+            tracked.stamp(version)
+            if tracked.id in self._public and tracked.scope is not Scope.PRIVATE:
+                self._public.move_to_end(tracked.id)
+        self._touched = {}
+        self._removed = []
+        return flush
+
+    def _register(self, tracked: Tracked) -> None:
+        if tracked.scope is Scope.PRIVATE:
+            self._private[tracked.owner or ""] = tracked
+        elif tracked.scope is not Scope.HIDDEN:
+            self._public[tracked.id] = tracked

@@ -1,0 +1,131 @@
+"""What waits to go out to one client, and what is dropped for it.
+
+Bytes wait in two places: the socket's buffer in this process, and unsent in the kernel. Reliable frames go to
+the socket at once; over the hard bound the client is too slow to be served. Unreliable frames go out only
+while nothing waits; else a few of the newest are held until the socket has drained, so that what is dropped
+is the oldest.
+
+`drained` is what the room host is told as credit: bytes of its frames that have left, or were dropped. It
+starts at 0 with every join, and runs modulo 2^32.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+
+__all__ = ["CREDIT_BYTES", "HARD_BYTES", "STALL_S", "UNSENT_BYTES", "Backlog", "Outbound", "Verdict"]
+
+CREDIT_BYTES = 32 * 1024
+"""What a room host may have on the way to one client."""
+HARD_BYTES = 256 * 1024
+UNSENT_BYTES = 4096
+"""More than this unsent in the kernel: the client does not keep up."""
+STALL_S = 15.0
+_HELD_FRAMES = 16
+_HELD_BYTES = 16 * 1024
+_WRAP = 1 << 32
+
+
+class Verdict(enum.Enum):
+    """What to do with a frame."""
+
+    SEND = enum.auto()
+    HOLD = enum.auto()
+    """Kept here; `release` gives it back once the socket drained."""
+    CLOSE = enum.auto()
+    """Over the hard bound."""
+
+
+class Backlog:
+    """Bytes that wait: in the socket's buffer, and unsent in the kernel."""
+
+    __slots__ = ("buffered", "unsent")
+
+    def __init__(self, buffered: int, unsent: int) -> None:
+        self.buffered = buffered
+        self.unsent = unsent
+
+    @property
+    def clear(self) -> bool:
+        """Nothing waits that matters."""
+        return self.buffered == 0 and self.unsent <= UNSENT_BYTES
+
+
+class Outbound:
+    """Bookkeeping for one client's way out. The caller owns the socket and says what waits in it."""
+
+    __slots__ = ("_drained", "_given", "_held", "_held_bytes", "_progress_at", "_reported", "dropped")
+
+    def __init__(self, now: float) -> None:
+        self._held: deque[bytes] = deque()
+        self._held_bytes = 0
+        self.dropped = 0
+        """Unreliable frames dropped so far."""
+        self.start_join(now)
+
+    def start_join(self, now: float) -> None:
+        """The client joins a room: credit counts from here, and what was held of the room before is gone."""
+        self._given = 0
+        self._drained = 0
+        self._reported = 0
+        self._progress_at = now
+        self.dropped += len(self._held)
+        self._held.clear()
+        self._held_bytes = 0
+
+    def offer(self, frame: bytes, unreliable: bool, backlog: Backlog) -> Verdict:
+        """A frame of the room's is to go out."""
+        size = len(frame)
+        self._given += size
+        if not unreliable:
+            return Verdict.CLOSE if backlog.buffered + size > HARD_BYTES else Verdict.SEND
+        if not self._held and backlog.clear:
+            return Verdict.SEND
+        self._held.append(frame)
+        self._held_bytes += size
+        while len(self._held) > _HELD_FRAMES or self._held_bytes > _HELD_BYTES:
+            self._held_bytes -= len(self._held.popleft())
+            self.dropped += 1
+        return Verdict.HOLD
+
+    def release(self, backlog: Backlog) -> list[bytes]:
+        """Held frames, oldest first, if they may go now. They count as sent."""
+        if not self._held or not backlog.clear:
+            return []
+        frames = list(self._held)
+        self._held.clear()
+        self._held_bytes = 0
+        return frames
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something given has not drained: then look again soon."""
+        return self._drained != self._given
+
+    @property
+    def unreported(self) -> int:
+        """The most that `credit` could report now."""
+        return self._given - self._reported
+
+    def drain(self, backlog: Backlog, now: float) -> None:
+        """Take note of what the socket has got rid of by now."""
+        left = backlog.buffered + self._held_bytes
+        # Little in the kernel is on its way; much is a client that does not read.
+        if backlog.unsent > UNSENT_BYTES:
+            left += backlog.unsent
+        drained = max(self._drained, self._given - left)
+        if drained != self._drained or drained == self._given:
+            self._drained = drained
+            self._progress_at = now
+
+    def credit(self, at_least: int = 1) -> int | None:
+        """The total to report, if it has grown by `at_least` since the last report."""
+        if self._drained - self._reported < at_least:
+            return None
+        self._reported = self._drained
+        return self._drained % _WRAP
+
+    def stalled(self, now: float) -> bool:
+        """Whether the client has drained nothing for so long that it is closed."""
+        return self.waiting and now - self._progress_at >= STALL_S

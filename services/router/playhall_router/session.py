@@ -1,0 +1,257 @@
+"""A client connection with its transport, its way out and its place in a room: the shell of `Connection`.
+
+A session carries out what its connection says, hands on what its room says, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from playhall.engine import frames
+from playhall.engine.codes import CloseCode
+from playhall_router.attach import JoinRequest, Link
+from playhall_router.clock import RoomClock
+from playhall_router.connection import (
+    Admit,
+    Close,
+    Connection,
+    Forward,
+    Join,
+    Leave,
+    Send,
+    State,
+    Want,
+    Welcome,
+)
+from playhall_router.outbound import CREDIT_BYTES, Backlog, Outbound, Verdict
+from playhall_router.wake import Route
+from playhall_router.wire import Wire
+
+if TYPE_CHECKING:
+    from playhall_router.attach_stream import AttachStream
+
+__all__ = ["Owner", "Session"]
+
+
+class Owner(Protocol):
+    """What a session asks of the router."""
+
+    def admit(self, session: Session, hello: frames.Hello) -> None:
+        """Check the token and find the room; ends in `authenticated` and `placed_in`, or in `refuse`."""
+
+    def wants(self, session: Session) -> None:
+        """The session waits for its room."""
+
+    def stream_for(self, session: Session) -> tuple[AttachStream, Route] | None:
+        """The stream to the session's room, and where that runs."""
+
+    def joined(self, session: Session) -> None:
+        """The room took the session in."""
+
+    def slow(self, session: Session) -> None:
+        """Something waits to go out: call `poll` soon."""
+
+    def gone(self, session: Session) -> None:
+        """The session is over."""
+
+
+class Session:
+    """See the module's text. Times are monotonic seconds, but for `connected_at_ms`."""
+
+    def __init__(
+        self, owner: Owner, wire: Wire, connection_id: str, *, now: float, connected_at_ms: int
+    ) -> None:
+        self.wire = wire
+        self.connection = Connection(now)
+        self.connection_id = connection_id
+        self.room_uid = ""
+        self.room_type = ""
+        self.link: Link | None = None
+        self.route: Route | None = None
+        self._stream: AttachStream | None = None
+        self._owner = owner
+        self._connected_at_ms = connected_at_ms
+        self._outbound = Outbound(now)
+        self._over = False
+
+    # From the transport.
+
+    def received(self, frame: bytes, now: float) -> None:
+        """The client sent a frame."""
+        self.connection.received(frame, now)
+        self._carry_out(now)
+
+    def oversized(self, now: float) -> None:
+        """The client began a frame that is too large."""
+        self.connection.oversized()
+        self._carry_out(now)
+
+    def malformed(self, text: str, now: float) -> None:
+        """The client sent what is no frame."""
+        self.connection.malformed(text)
+        self._carry_out(now)
+
+    def disconnected(self, now: float) -> None:
+        """The transport is gone."""
+        self.connection.disconnected()
+        self._carry_out(now)
+        self._end()
+
+    # From the router.
+
+    def placed_in(self, room_uid: str, room_type: str, now: float) -> None:
+        """The room was found."""
+        self.room_uid, self.room_type = room_uid, room_type
+        self.connection.resolved(room_type, now)
+        self._carry_out(now)
+
+    def waking(self, now: float) -> None:
+        """The room is being started."""
+        self.connection.waking()
+        self._carry_out(now)
+
+    def attach(self, now: float) -> None:
+        """The room runs."""
+        self.connection.attach()
+        self._carry_out(now)
+
+    def lost(self, now: float) -> None:
+        """The generation that the session is attached to is over, or cannot be reached."""
+        link, self.link, self.route = self.link, None, None
+        if link is not None and self._stream is not None and not self._stream.broken:
+            self._stream.leave(link, clean=False)
+        self._stream = None
+        self.connection.lost(now)
+        self._carry_out(now)
+
+    def refuse(self, code: int, text: str, now: float, retry_after_ms: int = 0) -> None:
+        """Close the session."""
+        self.connection.refuse(code, text, retry_after_ms)
+        self._carry_out(now)
+
+    def timer(self, now: float) -> None:
+        """Time has passed; to be called a few times a second."""
+        self.connection.timer(now)
+        if self._outbound.waiting:
+            self.poll(now)
+            if self._outbound.stalled(now):
+                self.connection.close(CloseCode.LIMIT_EXCEEDED, "nothing was read for 15 s")
+        self._carry_out(now)
+
+    def poll(self, now: float) -> bool:
+        """See what has gone out. Whether something waits still."""
+        if self._over:
+            return False
+        backlog = self._backlog()
+        for frame in self._outbound.release(backlog):
+            self.wire.send(frame)
+        self._outbound.drain(backlog, now)
+        return self._outbound.waiting
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame of the router's own."""
+        if not self._over:
+            self.wire.send(frame)
+
+    # From the room, by its attachment.
+
+    def deliver(self, frame: bytes, unreliable: bool, now: float) -> None:
+        """A frame of the room's."""
+        if self.connection.state is not State.JOINED:
+            return
+        wire = self.wire
+        backlog = Backlog(wire.buffered(), wire.unsent() if unreliable else 0)
+        verdict = self._outbound.offer(frame, unreliable, backlog)
+        if verdict is Verdict.SEND:
+            wire.send(frame)
+            if wire.buffered():
+                self._owner.slow(self)
+        elif verdict is Verdict.HOLD:
+            self._owner.slow(self)
+        else:
+            self.connection.close(CloseCode.LIMIT_EXCEEDED, "the connection does not keep up")
+            self._carry_out(now)
+
+    def joined(self, welcome: Welcome, clock: RoomClock, now: float) -> None:
+        """The room took the session in."""
+        self.connection.joined(welcome, clock)
+        self._carry_out(now)
+        self._owner.joined(self)
+
+    def asleep(self, version: int, now: float) -> None:
+        """The room sleeps."""
+        self.link = self.route = self._stream = None
+        self.connection.asleep(version)
+        self._carry_out(now)
+
+    def closed(self, code: int, reason: str, retry_after_ms: int, now: float) -> None:
+        """The room wants the client gone."""
+        self.link = self.route = self._stream = None
+        self.refuse(code, reason, now, retry_after_ms)
+
+    def drained(self, at_least: int, now: float) -> int | None:
+        """See attach.Client."""
+        if self._outbound.unreported < at_least:
+            return None
+        if self._outbound.waiting:
+            self._outbound.drain(self._backlog(), now)
+        return self._outbound.credit(at_least)
+
+    # How it goes on.
+
+    def _carry_out(self, now: float) -> None:
+        while outputs := self.connection.take_outputs():
+            for output in outputs:
+                match output:
+                    case Forward():
+                        self._forward(output, now)
+                    case Send():
+                        self.wire.send(output.data)
+                    case Admit():
+                        self._owner.admit(self, output.hello)
+                    case Want():
+                        self._owner.wants(self)
+                    case Join():
+                        self._join(output, now)
+                    case Leave():
+                        self._leave(output.clean)
+                    case Close():
+                        self.wire.close(output.code, output.reason)
+                        self._end()
+
+    def _forward(self, output: Forward, now: float) -> None:
+        if self._stream is None or self.link is None:
+            return
+        blamed = self._stream.forward(self.link, output.frame, output.is_input)
+        if blamed is not None:
+            self._stream.leave(blamed, clean=False)
+            blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
+
+    def _join(self, output: Join, now: float) -> None:
+        found = self._owner.stream_for(self)
+        hello, identity = self.connection.hello, self.connection.identity
+        if found is None or hello is None or identity is None:
+            self.connection.lost(now)
+            return
+        self._stream, self.route = found
+        self._outbound.start_join(now)
+        request = JoinRequest(
+            room_uid=self.room_uid, room_type=self.room_type, player=identity.player, meta=identity.meta,
+            schema_hash=hello.schema, session=hello.session, attempt=hello.attempt,
+            connected_at_ms=self._connected_at_ms, was_joined=output.was_joined, resume=output.resume,
+            connection_id=self.connection_id, credit_bytes=CREDIT_BYTES,
+        )  # fmt: skip
+        self.link = self._stream.join(self, self.route, request)
+
+    def _leave(self, clean: bool) -> None:
+        if self._stream is not None and self.link is not None:
+            self._stream.leave(self.link, clean)
+        self.link = self.route = self._stream = None
+
+    def _backlog(self) -> Backlog:
+        return Backlog(self.wire.buffered(), self.wire.unsent())
+
+    def _end(self) -> None:
+        if not self._over:
+            self._over = True
+            self._owner.gone(self)

@@ -1,0 +1,183 @@
+"""WebSockets: picows' listener as a session's transport."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import struct
+import sys
+from http import HTTPStatus
+from typing import cast
+
+import picows
+
+from playhall_common import logs
+from playhall_common.address import join_host_port, split_host_port
+from playhall_router.client_address import client_address
+from playhall_router.frame_guard import FrameGuard
+from playhall_router.limits import MAX_FRAME_BYTES
+from playhall_router.router import Router
+from playhall_router.session import Session
+
+__all__ = ["PATH", "WebSocketServer"]
+
+PATH = b"/v1/connect"
+_SIOCOUTQNSD = 0x894B
+_CLOSE_S = 2.0
+"""How long a client has to answer a close."""
+_ABORT_S = 5.0
+_BACKLOG = 1024
+_ABNORMAL = frozenset({1004, 1005, 1006, 1015})
+
+log = logs.get_logger()
+
+
+class WebSocketServer:
+    """Listens, and makes a session of every WebSocket."""
+
+    def __init__(self, router: Router, *, trusted_proxies: int) -> None:
+        self._router = router
+        self._proxies = trusted_proxies
+        self._server: asyncio.Server | None = None
+
+    async def start(self, address: str) -> str:
+        """Listen; gives the address. Raises OSError where it is taken."""
+        host, port = split_host_port(address)
+        self._server = await picows.ws_create_server(
+            self._accept, host, port, max_frame_size=MAX_FRAME_BYTES, enable_auto_pong=True,
+            websocket_handshake_timeout=5, use_aiofastnet=False, backlog=_BACKLOG, logger_name="websocket",
+        )  # fmt: skip
+        return join_host_port(host, self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    def _accept(self, request: picows.WSUpgradeRequest) -> _Listener | picows.WSUpgradeResponseWithListener:
+        if request.path != PATH:
+            return _refuse(HTTPStatus.NOT_FOUND, b"WebSockets are at /v1/connect\n")
+        if not self._router.has_room:
+            return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"this router takes no more connections now\n")
+        return _Listener(self._router, self._proxies)
+
+
+def _refuse(status: HTTPStatus, body: bytes) -> picows.WSUpgradeResponseWithListener:
+    return picows.WSUpgradeResponseWithListener(
+        picows.WSUpgradeResponse.create_error_response(status, body), None
+    )
+
+
+class _Listener(picows.WSListener):
+    """One WebSocket. It is the `Wire` of its session."""
+
+    def __init__(self, router: Router, proxies: int) -> None:
+        super().__init__()
+        self._router = router
+        self._proxies = proxies
+        self._loop = asyncio.get_running_loop()
+        self._transport: picows.WSTransport | None = None
+        self._session: Session | None = None
+        self._fd = -1
+        self._closing = False
+        self.address = ""
+        self.origin = ""
+
+    # From picows.
+
+    def on_ws_connected(self, transport: picows.WSTransport) -> None:
+        below = transport.underlying_transport
+        below.set_protocol(
+            FrameGuard(
+                cast(asyncio.BufferedProtocol, below.get_protocol()), MAX_FRAME_BYTES, self._on_oversized
+            )
+        )
+        headers = transport.request.headers
+        peer = below.get_extra_info("peername")
+        self._fd = below.get_extra_info("socket").fileno()
+        self._transport = transport
+        self.address = client_address(
+            peer[0] if isinstance(peer, tuple) else "", headers.getall("X-Forwarded-For", []), self._proxies
+        )
+        self.origin = headers.get("Origin", "")
+        self._session = self._router.open(self)
+
+    def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        session = self._session
+        if frame.msg_type is picows.WSMsgType.CLOSE:
+            self._on_close(transport, frame)
+        elif self._closing or session is None:
+            return
+        elif frame.msg_type is picows.WSMsgType.BINARY and frame.fin and not frame.rsv1:
+            session.received(frame.get_payload_as_bytes(), self._loop.time())
+        elif frame.msg_type is not picows.WSMsgType.PONG:
+            session.malformed("a frame is one whole binary message", self._loop.time())
+
+    def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
+        self._transport = None
+        if self._session is not None:
+            self._session.disconnected(self._loop.time())
+            self._session = None
+
+    def pause_writing(self) -> None:
+        """Nothing to pause: `Outbound` bounds what is written."""
+
+    def resume_writing(self) -> None:
+        """See pause_writing."""
+
+    def _on_oversized(self) -> None:
+        if self._session is not None:
+            self._session.oversized(self._loop.time())
+
+    def _on_close(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        if not transport.is_close_frame_sent:
+            code = cast(int, frame.get_close_code())
+            transport.send_close(cast(picows.WSCloseCode, 1000 if code in _ABNORMAL or not code else code))
+        transport.disconnect()
+
+    # For the session.
+
+    def send(self, frame: bytes) -> None:
+        if self._transport is not None and not self._closing:
+            self._transport.send(picows.WSMsgType.BINARY, frame)
+
+    def close(self, code: int, reason: str) -> None:
+        transport = self._transport
+        if transport is None or self._closing:
+            return
+        self._closing = True
+        # The socket is read on until the client has answered: closed with bytes unread it would be reset, and
+        # the client might never see the code.
+        transport.send_close(cast(picows.WSCloseCode, code), reason)
+        self._loop.call_later(_CLOSE_S, transport.disconnect)
+        self._loop.call_later(_ABORT_S, transport.disconnect, False)
+
+    def buffered(self) -> int:
+        transport = self._transport
+        return transport.underlying_transport.get_write_buffer_size() if transport is not None else 0
+
+    def unsent(self) -> int:
+        return _unsent(self._fd) if self._transport is not None else 0
+
+
+def _unsent_on_linux(fd: int) -> int:
+    """Bytes in the kernel's send buffer that have not been sent once."""
+    try:
+        fcntl.ioctl(fd, _SIOCOUTQNSD, _buffer)
+    except OSError as error:
+        if error.errno in (errno.EBADF, errno.ENOTCONN, errno.EINVAL):
+            return 0  # the socket is going
+        raise
+    return int(_unpack(_buffer)[0])
+
+
+def _unsent_elsewhere(fd: int) -> int:
+    """No other system tells; what waits in this process has to do."""
+    return 0
+
+
+_buffer = bytearray(4)
+_unpack = struct.Struct("i").unpack
+_unsent = _unsent_on_linux if sys.platform == "linux" else _unsent_elsewhere

@@ -8,6 +8,7 @@ import signal
 import socket
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -18,6 +19,7 @@ from playhall.engine.codes import ErrorCode
 from playhall_common.auth import channel, service_metadata
 from playhall_common.errors import ApiError, from_rpc
 from tests.support.processes import SERVICE_SECRET, Processes, ServiceProcess
+from tests.support.toy_service import STREAMS
 
 TOY = "tests.support.toy_service"
 MINT = "/playhall.api.voice.v1.Voice/Mint"
@@ -86,6 +88,35 @@ async def test_a_caller_shows_the_secret_but_for_health(processes: Processes) ->
             await mint(toy, "ann", secret=wrong)
         assert caught.value.code is ErrorCode.UNAUTHENTICATED
     assert await health(toy) == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.asyncio
+async def test_a_stream_has_the_same_surroundings(processes: Processes) -> None:
+    toy = start(processes)
+    metadata = service_metadata(SERVICE_SECRET)
+    async with channel(toy.grpc) as to_toy:
+        count: Any = to_toy.unary_stream(f"/{STREAMS}/Count")
+        numbers = count(b"", metadata=metadata, timeout=10)
+        assert [await numbers.read() for _ in range(3)] == [b"0", b"1", b"2"]
+        numbers.cancel()
+        closed = await asyncio.to_thread(toy.wait_for_log, "stream_closed")
+        assert closed["principal"] == "ServicePrincipal()"
+
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            _ = [number async for number in count(b"refuse", metadata=metadata, timeout=10)]
+        assert from_rpc(caught.value).code is ErrorCode.FENCED
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            _ = [number async for number in count(b"", timeout=10)]
+        assert from_rpc(caught.value).code is ErrorCode.UNAUTHENTICATED
+
+        echo: Any = to_toy.stream_stream(f"/{STREAMS}/Echo")(metadata=metadata, timeout=10)
+        await echo.write(b"one")
+        assert await echo.read() == b"one"
+        await echo.write(b"crash")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await echo.read()
+        assert from_rpc(caught.value).code is ErrorCode.INTERNAL
+        assert "no echo" in toy.wait_for_log("rpc_failed")["exception"]
 
 
 @pytest.mark.asyncio

@@ -7,9 +7,12 @@ contract there is; `player` says what happens.
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 import grpc.aio
 
 from playhall.api.voice.v1 import voice_pb2, voice_pb2_grpc
@@ -18,6 +21,7 @@ from playhall_common import logs
 from playhall_common.auth import channel, service_guard
 from playhall_common.config import TrustedConfig, load_or_exit, setting
 from playhall_common.errors import ApiError
+from playhall_common.interceptor import principal
 from playhall_common.server import Service, run
 
 log = logs.get_logger()
@@ -53,6 +57,37 @@ class Toy(voice_pb2_grpc.VoiceServicer):
         return voice_pb2.MintResponse(token=request.player)
 
 
+STREAMS = "tests.toy.Streams"
+
+
+async def count(request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
+    """Counts for ever, or up to a fault."""
+    try:
+        for number in itertools.count():
+            yield str(number).encode()
+            if request == b"refuse":
+                raise ApiError(ErrorCode.FENCED, "not you")
+    finally:
+        log.info("stream_closed", principal=repr(principal()))
+
+
+async def echo(requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    """Writes back what it reads; `crash` is a fault."""
+    async for request in requests:
+        if request == b"crash":
+            raise RuntimeError("no echo")
+        await context.write(request)
+
+
+def streams() -> grpc.GenericRpcHandler:
+    """Both ways to answer with a stream: a generator, and writes."""
+    methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        "Count": grpc.unary_stream_rpc_method_handler(count),
+        "Echo": grpc.stream_stream_rpc_method_handler(echo),
+    }
+    return grpc.method_handlers_generic_handler(STREAMS, methods)
+
+
 def main() -> None:
     config = load_or_exit(ToyConfig, "PLAYHALL_TOY")
     release = asyncio.Event()
@@ -74,6 +109,7 @@ def main() -> None:
         if config.fail_start:
             raise RuntimeError("no luck")
         voice_pb2_grpc.add_VoiceServicer_to_server(Toy(release), service.grpc)
+        service.grpc.add_generic_rpc_handlers((streams(),))
 
     run("toy", set_up, config)
 

@@ -23,7 +23,7 @@ from playhall_common.errors import ApiError
 
 __all__ = [
     "HOST_TOKEN_TTL_S", "HostClaims", "Metadata", "ServicePrincipal", "bearer", "bearer_metadata",
-    "channel", "check_service", "is_service", "service_guard", "service_metadata", "sign_host_token",
+    "channel", "is_service", "service_guard", "service_metadata", "sign_host_token",
     "verify_host_token",
 ]  # fmt: skip
 
@@ -82,12 +82,6 @@ def bearer(metadata: Iterable[tuple[str, str | bytes]] | None) -> str | None:
 def is_service(token: str | None, secret: str) -> bool:
     """Whether a token is the service secret, in a time that does not tell how much of it is right."""
     return token is not None and hmac.compare_digest(token.encode(), secret.encode())
-
-
-def check_service(context: grpc.aio.ServicerContext[Any, Any], secret: str) -> None:
-    """Refuse a call that does not show the service secret: E_UNAUTHENTICATED."""
-    if not is_service(bearer(context.invocation_metadata()), secret):
-        raise ApiError(ErrorCode.UNAUTHENTICATED, "this call needs the service secret")
 
 
 @dataclass(frozen=True, slots=True)

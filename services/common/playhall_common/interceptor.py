@@ -35,7 +35,7 @@ _principal: ContextVar[object] = ContextVar("playhall_principal", default=None)
 _handled = metrics.Counter("playhall_rpc_handled", "RPCs answered, by method and code.", ["method", "code"])
 _seconds = metrics.Histogram(
     "playhall_rpc_seconds",
-    "Time from a unary RPC's arrival to its answer.",
+    "Time that a unary RPC took that ended well.",
     ["method"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5),
 )
@@ -77,16 +77,21 @@ def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:
     if inspect.isasyncgenfunction(behaviour):
 
         async def generate(request: Any, context: Any) -> AsyncIterator[Any]:
-            async with _guarded(method, guard, context):
-                async for response in behaviour(request, context):
+            responses = behaviour(request, context)
+            async with _guarded(method, guard, context), contextlib.aclosing(responses):
+                async for response in responses:
                     yield response
 
         wrapped: Callable[[Any, Any], Any] = generate
     else:
 
         async def answer(request: Any, context: Any) -> Any:
+            began = time.perf_counter()
             async with _guarded(method, guard, context):
-                return await behaviour(request, context)
+                response = await behaviour(request, context)
+            if kind == "unary_unary":
+                _seconds.labels(method).observe(time.perf_counter() - began)
+            return response
 
         wrapped = answer
     make = getattr(grpc, f"{kind}_rpc_method_handler")
@@ -95,17 +100,13 @@ def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:
 
 @contextlib.asynccontextmanager
 async def _guarded(method: str, guard: Guard | None, context: Any) -> AsyncIterator[None]:
-    began = time.perf_counter()
     error: ApiError | None = None
     code = "OK"
     try:
         if guard is not None:
             _principal.set(await guard(method, tuple(context.invocation_metadata() or ())))
         yield
-    except (asyncio.CancelledError, grpc.aio.AbortError):
-        code = "ENDED"
-        raise
-    except GeneratorExit:
+    except (asyncio.CancelledError, GeneratorExit, grpc.aio.AbortError):
         code = "ENDED"
         raise
     except Exception as raised:
@@ -113,7 +114,6 @@ async def _guarded(method: str, guard: Guard | None, context: Any) -> AsyncItera
         code = error.code
     finally:
         _handled.labels(method, code).inc()
-        _seconds.labels(method).observe(time.perf_counter() - began)
     if error is not None:
         await abort(context, error)
 

@@ -95,14 +95,12 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 def _render(_logger: WrappedLogger, _method: str, event: EventDict) -> bytes:
     try:
         return _encoder.encode(event)
-    except (TypeError, ValueError):
-        # Keys that are no strings, numbers beyond 64 bits: an odd line is better than a lost one.
-        return _encoder.encode({str(key): _plain(value) for key, value in event.items()})
+    except (TypeError, ValueError, RecursionError):
+        # Text that is no Unicode, or what holds itself: an odd line is better than a lost one.
+        return _encoder.encode({ascii(key)[1:-1]: _plain(value) for key, value in event.items()})
 
 
 def _plain(value: object) -> object:
-    return value if isinstance(value, str | int | float | bool) and _fits(value) else repr(value)
-
-
-def _fits(value: object) -> bool:
-    return not isinstance(value, int) or -(1 << 63) <= value < 1 << 64
+    if isinstance(value, int | float) or (isinstance(value, str) and value.isascii()):
+        return value
+    return ascii(value)

@@ -47,6 +47,9 @@ SetUp = Callable[["Service"], Awaitable[None]]
 
 _STOP_HOOK_S = 5.0
 
+# More are refused with RESOURCE_EXHAUSTED, which `errors.from_rpc` calls E_LIMIT.
+MAX_CONCURRENT_RPCS = 8192
+
 _SERVER_OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -69,7 +72,11 @@ class Service:
         self.name = name
         self.config = config
         self._interceptor = ErrorInterceptor()
-        self.grpc = grpc.aio.server(interceptors=[self._interceptor], options=_SERVER_OPTIONS)
+        self.grpc = grpc.aio.server(
+            interceptors=[self._interceptor],
+            options=_SERVER_OPTIONS,
+            maximum_concurrent_rpcs=MAX_CONCURRENT_RPCS,
+        )
         self.health = aio_health.HealthServicer()
         self.addresses: dict[str, str] = {}
         """What else is listened on, by name; goes out with the ready line."""

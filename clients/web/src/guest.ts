@@ -4,9 +4,8 @@
 export class GuestToken {
   readonly #key: string;
 
-  /** `guest` tells apart several guests of one project in one browser; empty for the usual one. */
-  constructor(project: string, guest: string) {
-    this.#key = guest === "" ? `playhall.guest.${project}` : `playhall.guest.${project}.${guest}`;
+  constructor(project: string) {
+    this.#key = `playhall.guest.${project}`;
   }
 
   load(): string {

@@ -2,10 +2,10 @@
 
 export { PlayhallError } from "./core/errors.js";
 export type { Entities, PresenceList } from "./core/entities.js";
-export type { Status } from "./core/core.js";
 export type { Field, FieldType } from "./core/fields.js";
 export type { Payload } from "./core/frames.js";
 export type { Json } from "./core/json.js";
+export type { Status } from "./core/outputs.js";
 export { defineSchema, input, kind } from "./core/schema.js";
 export type { Entity, InputKind, Kind, PresenceEntry, Schema } from "./core/schema.js";
 export type { Stats } from "./core/stats.js";

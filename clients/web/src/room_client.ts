@@ -1,10 +1,11 @@
 // The shell: gives the core a connection, a clock and a timer, and tells the page what it says.
 
-import { ClientCore, type CoreEvent, type Output, type Status } from "./core/core.js";
+import { ClientCore } from "./core/core.js";
 import { Entities, PresenceList } from "./core/entities.js";
 import { PlayhallError } from "./core/errors.js";
 import type { Payload } from "./core/frames.js";
 import { Listeners } from "./core/listeners.js";
+import type { CoreEvent, Output, Status } from "./core/outputs.js";
 import { isPresence } from "./core/replica.js";
 import type { Schema } from "./core/schema.js";
 import type { Stats } from "./core/stats.js";
@@ -31,8 +32,6 @@ export interface ConnectOptions<State, Private> {
   readonly type?: string;
   /** The player's token, from your backend. Without one the player is a guest. */
   readonly token?: string;
-  /** A name that keeps this guest apart from other guests in the same browser. */
-  readonly guest?: string;
   /** How long to try, in milliseconds, before the first connect fails; 30,000 if not given. */
   readonly timeout?: number;
   /** The room is being started, which may take some seconds. */
@@ -84,8 +83,8 @@ export class RoomClient<State = unknown, Private = unknown> {
   #settle!: { resolve: () => void; reject: (error: PlayhallError) => void };
 
   constructor(options: ConnectOptions<State, Private>) {
-    const { url, project, room, schema, type = "", token = "", guest = "", timeout = DEFAULT_TIMEOUT_MS } = options;
-    this.#guest = new GuestToken(project, guest);
+    const { url, project, room, schema, type = "", token = "", timeout = DEFAULT_TIMEOUT_MS } = options;
+    this.#guest = new GuestToken(project);
     this.#core = new ClientCore({
       schema,
       project,
@@ -112,6 +111,11 @@ export class RoomClient<State = unknown, Private = unknown> {
     return this.#core.status;
   }
 
+  /** The room sleeps: what is seen is exact, and anything the player does wakes it. */
+  get asleep(): boolean {
+    return this.#core.isAsleep;
+  }
+
   /** This player's id; empty before `ready`. */
   get player(): string {
     return this.#core.player;
@@ -129,7 +133,7 @@ export class RoomClient<State = unknown, Private = unknown> {
 
   /** The room's tick now, as far as can be told from here, with its fraction. */
   serverTick(): number {
-    return this.#core.clock.tick(performance.now());
+    return this.#core.serverTick(performance.now());
   }
 
   /** The round trip in milliseconds; 0 before it is known. */
@@ -159,9 +163,9 @@ export class RoomClient<State = unknown, Private = unknown> {
   }
 
   /**
-   * Send a JSON value, or a Uint8Array, to the room. Returns false if the connection is lost just now: the message is
-   * dropped, for what it meant may no longer be true when the room is back. Throws before `ready`, and for what cannot
-   * be sent (over 65,536 bytes, or no JSON).
+   * Send a JSON value, or a Uint8Array, to the room. Returns false while the client is coming back: the message is
+   * dropped, as one on its way when the connection broke would be. Throws before `ready` and once closed, and for what
+   * cannot be sent (over 65,536 bytes, or no JSON).
    */
   send(message: unknown, options: { unreliable?: boolean } = {}): boolean {
     return this.#do(() => this.#core.send(message, options.unreliable ?? false));
@@ -259,7 +263,7 @@ export class RoomClient<State = unknown, Private = unknown> {
     if (this.#listeners.has("message")) {
       this.#tellEarlyMessages();
       this.#listeners.emit("message", payload, unreliable);
-    } else if (!this.#core.isReady && this.#earlyMessages.length < MAX_EARLY_MESSAGES) {
+    } else if (this.#core.status === "connecting" && this.#earlyMessages.length < MAX_EARLY_MESSAGES) {
       this.#earlyMessages.push([payload, unreliable]);
     }
   }

@@ -1,4 +1,4 @@
-// Puts the parts of an update together, and keeps count of the version and tick they lead to.
+// Puts the parts of an update together, and tells the version and tick it leads to.
 
 import { ProtocolError } from "./errors.js";
 import type { Schema } from "./schema.js";
@@ -11,6 +11,9 @@ const MAX_PENDING_BYTES = 64 * 2 ** 20;
 /** One whole update. */
 export interface Update {
   readonly full: boolean;
+  /** What the client holds once the update is applied. */
+  readonly version: number;
+  readonly tick: number;
   readonly operations: readonly Operation[];
 }
 
@@ -19,9 +22,7 @@ export class UpdateAssembler {
   readonly #held: KindLookup;
   #version = 0;
   #tick = 0;
-  #hasUpdate = false;
   #afterWelcome = false;
-  #startsWhole = false;
   #decoder: UpdateDecoder | null = null;
   #parts: Part[] = [];
   #pendingBytes = 0;
@@ -31,28 +32,12 @@ export class UpdateAssembler {
     this.#held = held;
   }
 
-  /** The version held: that of the last whole update. */
-  get version(): number {
-    return this.#version;
-  }
-
-  get tick(): number {
-    return this.#tick;
-  }
-
-  /** What messages say the client has seen: 0, or 1 + the tick of the newest update. */
-  get seen(): number {
-    return this.#hasUpdate ? this.#tick + 1 : 0;
-  }
-
-  /** A welcome: updates go on from here, over what is held if `resumed`, else with a whole state. */
-  begin(version: number, tick: number, resumed: boolean): void {
+  /** A welcome: the next update's version and tick are told from these. */
+  begin(version: number, tick: number): void {
     this.abandon();
     this.#version = version;
     this.#tick = tick;
-    this.#hasUpdate = resumed;
     this.#afterWelcome = true;
-    this.#startsWhole = !resumed;
   }
 
   /** The connection is gone: parts without their last never happened. */
@@ -75,20 +60,15 @@ export class UpdateAssembler {
 
   #checkStart(part: Part): void {
     if (part.dv === 0 && !this.#afterWelcome) throw new ProtocolError("an update leads to no newer version");
-    if (this.#startsWhole && !part.full) throw new ProtocolError("the first update after a welcome is no full state");
     if (this.#version + part.dv > VARINT32_MAX) throw new ProtocolError("a version is too big");
     if (this.#tick + part.dt > VARINT53_MAX) throw new ProtocolError("a tick is too big");
   }
 
   #complete(): Update {
-    const first = this.#parts[0]!;
-    const update = { full: first.full, operations: this.#parts.flatMap((part) => part.operations) };
-    this.#version += first.dv;
-    this.#tick += first.dt;
-    this.#hasUpdate = true;
+    const { full, dv, dt } = this.#parts[0]!;
+    const operations = this.#parts.flatMap((part) => part.operations);
+    this.begin(this.#version + dv, this.#tick + dt);
     this.#afterWelcome = false;
-    this.#startsWhole = false;
-    this.abandon();
-    return update;
+    return { full, version: this.#version, tick: this.#tick, operations };
   }
 }

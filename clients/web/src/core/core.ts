@@ -4,8 +4,11 @@
 // A connection goes dialing -> greeting (hello and resume are sent) -> loading (welcome is in, the state is not) ->
 // live. A lost socket goes to waiting and dialing again; a `reset` goes back to greeting on the socket there is. Both
 // are one thing to a page: `disconnected`, then `restored` once a state is in. Times are in milliseconds.
+//
+// It is longer than other files here because it is one machine: what a frame means depends on all of its state.
 
 import { CloseCode } from "../gen/codes.js";
+import { UpdateAssembler } from "./assembler.js";
 import { Backoff, parseReason, reconnectOf } from "./backoff.js";
 import { RoomClock } from "./clock.js";
 import { closeError, PlayhallError, ProtocolError } from "./errors.js";
@@ -16,66 +19,20 @@ import {
   encodeMessage,
   encodePing,
   encodeResume,
-  type Payload,
   type ServerFrame,
   type Welcome,
 } from "./frames.js";
 import { Heartbeat } from "./heartbeat.js";
-import { Replica, type Happening } from "./replica.js";
-import type { Schema } from "./schema.js";
+import type { CoreEvent, CoreOptions, Output, Status } from "./outputs.js";
+import { Replica } from "./replica.js";
 import { Stats } from "./stats.js";
-import { UpdateAssembler } from "./assembler.js";
-
-export interface CoreOptions {
-  readonly schema: Schema;
-  readonly project: string;
-  readonly room: string;
-  /** Empty: `default`. */
-  readonly roomType: string;
-  /** The player's token; empty for a guest. */
-  readonly token: string;
-  /** What this guest was given before; empty for a new one. */
-  readonly guestToken: string;
-  /** 16 random bytes. */
-  readonly session: Uint8Array;
-  readonly sdk: string;
-  /** How long the first connect may take, reconnects included. */
-  readonly timeoutMs: number;
-  /** Numbers from 0 up to 1. */
-  readonly random: () => number;
-}
-
-/**
- * `connecting` and `waking` until the first state is in, then `connected` or `asleep`; `reconnecting` (or `waking`)
- * after a loss; `closed` for good.
- */
-export type Status = "connecting" | "waking" | "connected" | "asleep" | "reconnecting" | "closed";
-
-export type CoreEvent =
-  | { readonly name: "ready" }
-  | { readonly name: "waking" }
-  | { readonly name: "disconnected"; readonly code: number }
-  | { readonly name: "restored" }
-  | { readonly name: "closed"; readonly error: PlayhallError }
-  | { readonly name: "message"; readonly payload: Payload; readonly unreliable: boolean }
-  | { readonly name: "updated"; readonly happenings: readonly Happening[]; readonly tick: number }
-  | { readonly name: "sleep" }
-  | { readonly name: "wake" }
-  | { readonly name: "voice"; readonly url: string; readonly token: string }
-  | { readonly name: "peers"; readonly hears: readonly string[]; readonly heardBy: readonly string[] };
-
-export type Output =
-  | { readonly type: "open" }
-  | { readonly type: "send"; readonly frame: Uint8Array; readonly unreliable: boolean }
-  | { readonly type: "close"; readonly code: number; readonly reason: string }
-  /** Keep this guest token; empty: forget the one there is. */
-  | { readonly type: "token"; readonly token: string }
-  | { readonly type: "event"; readonly event: CoreEvent };
 
 type Phase = "idle" | "waiting" | "dialing" | "greeting" | "loading" | "live" | "closed";
 
 const NORMAL_CLOSE = 1_000;
-const NO_ANSWER = 0;
+const ABNORMAL_CLOSE = 1_006;
+/** A welcome, and then each part of the state, must come within this. The server's own limits are well below. */
+const PROGRESS_MS = 30_000;
 
 export class ClientCore {
   readonly replica = new Replica();
@@ -87,18 +44,26 @@ export class ClientCore {
   readonly #updates: UpdateAssembler;
   #outputs: Output[] = [];
   #phase: Phase = "idle";
-  #isReady = false;
-  /** A page was told `disconnected`, and not yet `restored`. */
-  #isInterrupted = false;
-  #isWaking = false;
+  #status: Status = "connecting";
   #isAsleep = false;
-  #attempt = 0;
-  #guestToken: string;
   #player = "";
+  #guestToken: string;
+  #lastLoss = new PlayhallError(ABNORMAL_CLOSE, "Nothing answered.");
+
+  // Of the connection there is
+  #attempt = 0;
+  #resets = 0;
+  #welcomed: Welcome | null = null;
+
+  // What is held, and outlives connections: it changes when an update is applied, never before
   #generation = 0;
+  #version = 0;
+  #tick = 0;
+
+  // Deadlines
   #retryAt = Infinity;
   #connectBy = Infinity;
-  #lastLoss = new PlayhallError(NO_ANSWER, "Nothing answered.");
+  #progressBy = Infinity;
 
   constructor(options: CoreOptions) {
     this.#options = options;
@@ -108,14 +73,12 @@ export class ClientCore {
   }
 
   get status(): Status {
-    if (this.#phase === "closed") return "closed";
-    if (this.#isWaking) return "waking";
-    if (this.#phase === "live") return this.#isAsleep ? "asleep" : "connected";
-    return this.#isReady ? "reconnecting" : "connecting";
+    return this.#status;
   }
 
-  get isReady(): boolean {
-    return this.#isReady;
+  /** The room sleeps: what is held is exact, and anything the player does wakes it. */
+  get isAsleep(): boolean {
+    return this.#isAsleep;
   }
 
   get player(): string {
@@ -128,7 +91,12 @@ export class ClientCore {
 
   /** The tick of the newest update applied. */
   get tick(): number {
-    return this.#updates.tick;
+    return this.#tick;
+  }
+
+  /** The room's tick now; a sleeping room's stands still. */
+  serverTick(now: number): number {
+    return this.#isAsleep || this.#generation === 0 ? this.#tick : this.clock.tick(now);
   }
 
   // What the shell calls
@@ -144,14 +112,15 @@ export class ClientCore {
     const { schema, project, room, roomType, token, session, sdk } = this.#options;
     const identity = { project, room, roomType, token: token || this.#guestToken, schemaHash: schema.hash, session, sdk };
     this.#send("hello", encodeHello({ ...identity, attempt: this.#attempt++ }));
-    this.#resume(0);
+    this.#resets = 0;
+    this.#resume(now);
     this.#heartbeat.start(now);
     this.timer(now);
   }
 
   /** A frame came. What does not follow the protocol closes the connection for good. */
   received(data: Uint8Array, now: number): void {
-    if (this.#phase === "closed" || this.#phase === "waiting" || this.#phase === "dialing") return;
+    if (!this.#isOpen()) return;
     this.#heartbeat.heard(now);
     try {
       const frame = decodeServerFrame(data);
@@ -161,29 +130,24 @@ export class ClientCore {
       if (!(error instanceof ProtocolError)) throw error;
       this.violated(error.message);
     }
-    this.timer(now);
   }
 
   /** The server did what the protocol forbids. */
   violated(reason: string): void {
-    this.#output({ type: "close", code: CloseCode.PROTOCOL, reason });
-    this.#finish(closeError(CloseCode.PROTOCOL, reason));
+    if (this.#isOpen()) this.#stop(CloseCode.PROTOCOL, reason, closeError(CloseCode.PROTOCOL, reason));
   }
 
   /** The transport is gone, or could not be opened. */
   closed(code: number, reason: string, now: number): void {
-    if (this.#phase === "closed" || this.#phase === "waiting") return;
+    if (!this.#isOpen() && this.#phase !== "dialing") return;
     const { retryAfterMs, text } = parseReason(reason);
-    this.#heartbeat.stop();
-    this.#lastLoss = closeError(code, text);
-    if (code === CloseCode.UNAUTHENTICATED && this.#options.token === "" && this.#guestToken !== "") {
-      this.#guestToken = "";
-      this.#output({ type: "token", token: "" });
-      this.#interrupt(code);
-      this.#dial();
-    } else if (reconnectOf(code) === "never") this.#finish(this.#lastLoss);
+    const error = closeError(code, text);
+    if (code === CloseCode.UNAUTHENTICATED && this.#options.token === "" && this.#guestToken !== "") this.#startOver(code);
+    else if (reconnectOf(code) === "never") this.#finish(error);
     else {
+      this.#lastLoss = error;
       this.#interrupt(code);
+      this.#heartbeat.stop();
       this.#phase = "waiting";
       this.#retryAt = now + this.#backoff.next(code, retryAfterMs, now);
     }
@@ -191,15 +155,11 @@ export class ClientCore {
 
   /** Do what is due. Call at `nextTimer()`; early or often does no harm. */
   timer(now: number): void {
-    if (!this.#isReady && now >= this.#connectBy && this.#phase !== "closed") {
-      this.#output({ type: "close", code: NORMAL_CLOSE, reason: "" });
-      this.#finish(this.#lastLoss);
-    } else if (this.#phase === "waiting" && now >= this.#retryAt) this.#dial();
-    else if (this.#heartbeat.isSilent(now)) {
-      const reason = "nothing was heard for 15 s";
-      this.#output({ type: "close", code: CloseCode.LIMIT_EXCEEDED, reason });
-      this.closed(CloseCode.LIMIT_EXCEEDED, reason, now);
-    } else {
+    if (now >= this.#connectBy) this.#stop(NORMAL_CLOSE, "", this.#lastLoss);
+    else if (now >= this.#retryAt) this.#dial();
+    else if (this.#heartbeat.isSilent(now)) this.#drop("nothing was heard for 15 s", now);
+    else if (now >= this.#progressBy) this.#drop("no state came for 30 s", now);
+    else {
       const nonce = this.#heartbeat.due(now);
       if (nonce !== null) this.#send("ping", encodePing(nonce), true);
     }
@@ -207,9 +167,7 @@ export class ClientCore {
 
   /** When `timer` is due next; Infinity for never. */
   nextTimer(): number {
-    if (this.#phase === "closed") return Infinity;
-    const retryAt = this.#phase === "waiting" ? this.#retryAt : Infinity;
-    return Math.min(retryAt, this.#heartbeat.next(), this.#isReady ? Infinity : this.#connectBy);
+    return Math.min(this.#retryAt, this.#connectBy, this.#progressBy, this.#heartbeat.next());
   }
 
   takeOutputs(): Output[] {
@@ -220,11 +178,14 @@ export class ClientCore {
 
   // What pages call
 
-  /** Send a message. False if there is no connection to take it: it is not kept. Throws before the first state is in. */
+  /** Send a message. False while coming back: it is dropped. Throws before the first state, and once closed. */
   send(payload: unknown, unreliable: boolean): boolean {
-    if (!this.#isReady) throw new PlayhallError(NO_ANSWER, "send before the room is ready: await connect first");
-    const frame = encodeMessage(payload, this.#updates.seen, unreliable);
-    if (this.#phase !== "live" && this.#phase !== "loading") return false;
+    if (this.#status === "connecting" || this.#status === "closed") {
+      throw new PlayhallError(0, `The client is ${this.#status} and cannot send.`);
+    }
+    const seen = this.#phase === "live" ? this.#tick + 1 : 0;
+    const frame = encodeMessage(payload, seen, unreliable);
+    if (this.#status !== "open") return false;
     this.#send(unreliable ? "unreliable" : "message", frame, unreliable);
     return true;
   }
@@ -234,11 +195,10 @@ export class ClientCore {
     if (this.#phase === "closed") return;
     if (this.#isOpen()) this.#send("leave", encodeLeave());
     this.#output({ type: "close", code: NORMAL_CLOSE, reason: "" });
-    this.#heartbeat.stop();
-    this.#phase = "closed";
+    this.#end();
   }
 
-  // Connecting
+  // Connecting, and coming back
 
   #isOpen(): boolean {
     return this.#phase === "greeting" || this.#phase === "loading" || this.#phase === "live";
@@ -246,31 +206,61 @@ export class ClientCore {
 
   #dial(): void {
     this.#phase = "dialing";
-    this.#isWaking = false;
+    this.#retryAt = Infinity;
     this.#output({ type: "open" });
   }
 
-  /** Say what is held, as the first thing after hello and after each reset. */
-  #resume(reset: number): void {
+  /** Say what is held, as the first thing after hello and after each reset, and wait for a welcome. */
+  #resume(now: number): void {
     const ids = this.#generation === 0 ? [] : this.replica.heldIds();
-    const held = { generation: this.#generation, version: this.#generation === 0 ? 0 : this.#updates.version, ids };
-    this.#send("resume", encodeResume(reset, held));
+    this.#send("resume", encodeResume(this.#resets, { generation: this.#generation, version: this.#version, ids }));
     this.#phase = "greeting";
+    this.#welcomed = null;
+    this.#progressBy = now + PROGRESS_MS;
   }
 
   /** What a lost socket and a lost room have in common. */
   #interrupt(code: number): void {
     this.#updates.abandon();
-    this.#isWaking = false;
-    if (!this.#isReady || this.#isInterrupted) return;
-    this.#isInterrupted = true;
+    this.#progressBy = Infinity;
+    this.#isAsleep = false;
+    if (this.#status !== "open") return;
+    this.#status = "reconnecting";
     this.#event({ name: "disconnected", code });
   }
 
-  #finish(error: PlayhallError): void {
+  /** The guest token that was kept is no good any more: come again, as a new guest. */
+  #startOver(code: number): void {
+    this.#guestToken = "";
+    this.#output({ type: "token", token: "" });
+    this.#interrupt(code);
     this.#heartbeat.stop();
-    this.#phase = "closed";
+    this.#dial();
+  }
+
+  /** Give up on a transport that is of no use any more. */
+  #drop(why: string, now: number): void {
+    this.#output({ type: "close", code: NORMAL_CLOSE, reason: why });
+    this.closed(ABNORMAL_CLOSE, why, now);
+  }
+
+  /** Close what there is, and report that it is over. */
+  #stop(code: number, reason: string, error: PlayhallError): void {
+    this.#output({ type: "close", code, reason });
+    this.#finish(error);
+  }
+
+  #finish(error: PlayhallError): void {
+    this.#end();
     this.#event({ name: "closed", error });
+  }
+
+  #end(): void {
+    this.#phase = "closed";
+    this.#status = "closed";
+    this.#isAsleep = false;
+    this.#heartbeat.stop();
+    this.#retryAt = this.#connectBy = this.#progressBy = Infinity;
   }
 
   // Frames
@@ -278,85 +268,104 @@ export class ClientCore {
   #handle(frame: ServerFrame, now: number): void {
     switch (frame.type) {
       case "waking":
-        this.#isWaking = true;
         return this.#event({ name: "waking" });
       case "welcome":
         return this.#welcome(frame, now);
+      case "update":
+        return this.#update(frame.data, this.#inRoom("an update"), now);
+      case "message":
+        // An unreliable one may come late, from before a reset.
+        if (frame.unreliable && this.#welcomed === null) return;
+        this.#inRoom("a message");
+        return this.#event({ name: "message", payload: frame.payload, unreliable: frame.unreliable });
       case "pong": {
         const rtt = this.#heartbeat.roundTrip(frame.nonce, now);
-        if (rtt !== null && frame.ticking && this.#generation !== 0) this.clock.sample(frame.tick, frame.fraction, rtt, now);
+        // A tick from before the welcome may be another generation's.
+        if (rtt !== null && frame.ticking && this.#welcomed !== null) this.clock.sample(frame.tick, frame.fraction, rtt, now);
         return;
       }
       case "reset":
-        this.#interrupt(frame.code);
-        return this.#resume(frame.number);
+        return this.#reset(frame.number, frame.code, now);
+      case "asleep":
+        return this.#sleep(frame.generation, frame.version);
       case "voice":
         return this.#event({ name: "voice", url: frame.url, token: frame.token });
       case "peers":
         return this.#event({ name: "peers", hears: frame.hears, heardBy: frame.heardBy });
-      case "unknown":
-        return;
-      default:
-        this.#inRoom(frame);
+      // Replies and acks answer calls and inputs, and this client sends none. Unknown frames are a newer server's.
     }
   }
 
+  /** What only a room that welcomed this client may send. */
+  #inRoom(what: string): Welcome {
+    if (this.#welcomed === null) throw new ProtocolError(`${what} came before a welcome`);
+    return this.#welcomed;
+  }
+
   #welcome(welcome: Welcome, now: number): void {
-    const isHeld = welcome.generation === this.#generation;
-    if (welcome.resumed && !isHeld) throw new ProtocolError("a resume goes on from a generation that is not held");
+    if (this.#phase !== "greeting" && !this.#isAsleep) throw new ProtocolError("a welcome came that nothing asked for");
+    const goesOn = welcome.resumed || welcome.asleep;
+    if (goesOn && welcome.generation !== this.#generation) {
+      throw new ProtocolError("a welcome goes on from a generation that is not held");
+    }
+    if (welcome.tickRate === 0) throw new ProtocolError("a room has no ticks");
+    this.#welcomed = welcome;
     this.#player = welcome.player;
-    this.#generation = welcome.generation;
-    this.#updates.begin(welcome.version, welcome.tick, welcome.resumed);
+    this.#updates.begin(welcome.version, welcome.tick);
     this.clock.start(welcome.tick, welcome.fraction, welcome.tickRate, now);
-    this.#backoff.connected(now);
-    this.#phase = "loading";
     if (welcome.token !== "" && this.#options.token === "") {
       this.#guestToken = welcome.token;
       this.#output({ type: "token", token: welcome.token });
     }
-    if (!welcome.asleep) return;
-    if (!welcome.resumed) throw new ProtocolError("a sleeping room welcomes a client that holds nothing of it");
-    this.#settle(true);
+    this.#phase = "loading";
+    this.#progressBy = now + PROGRESS_MS;
+    // A sleeping room sends no update: what is held is exact.
+    if (welcome.asleep) this.#settle(true, now);
   }
 
-  /** What only a room that welcomed this client may send. */
-  #inRoom(frame: ServerFrame): void {
-    if (this.#phase !== "loading" && this.#phase !== "live") throw new ProtocolError(`${frame.type} before welcome`);
-    if (frame.type === "message") this.#event({ name: "message", payload: frame.payload, unreliable: frame.unreliable });
-    else if (frame.type === "update") this.#update(frame.data);
-    else if (frame.type === "asleep") {
-      if (frame.generation !== this.#generation || frame.version !== this.#updates.version) {
-        throw new ProtocolError("the room sleeps in a state this client does not hold");
-      }
-      this.#isAsleep = true;
-      this.#event({ name: "sleep" });
-    }
-    // Replies and acks answer calls and inputs, and this client has sent none.
-  }
-
-  #update(data: Uint8Array): void {
+  #update(data: Uint8Array, welcome: Welcome, now: number): void {
+    if (this.#phase === "loading") this.#progressBy = now + PROGRESS_MS;
     const update = this.#updates.add(data);
     if (update === null) return;
+    if (this.#phase === "loading" && !welcome.resumed && !update.full && !this.replica.isEmpty) {
+      throw new ProtocolError("a state came in part, of which nothing is held");
+    }
     const happenings = this.replica.apply(update.operations, update.full, this.#player);
-    // The page hears what changed before it hears that all is well again.
-    this.#event({ name: "updated", happenings, tick: this.#updates.tick });
-    if (this.#phase === "loading") this.#settle(false);
+    this.#generation = welcome.generation;
+    this.#version = update.version;
+    this.#tick = update.tick;
+    this.#event({ name: "updated", happenings, tick: update.tick });
+    if (this.#phase === "loading") this.#settle(false, now);
   }
 
-  /** The state is whole: the client is in the room. */
-  #settle(isAsleep: boolean): void {
-    const wasAsleep = this.#isAsleep;
+  /** The state is the room's: the client is in. */
+  #settle(isAsleep: boolean, now: number): void {
+    const was = this.#status;
     this.#phase = "live";
-    this.#isWaking = false;
+    this.#status = "open";
     this.#isAsleep = isAsleep;
-    if (!this.#isReady) {
-      this.#isReady = true;
-      this.#event({ name: "ready" });
-    } else if (this.#isInterrupted) {
-      this.#isInterrupted = false;
-      this.#event({ name: "restored" });
+    this.#connectBy = this.#progressBy = Infinity;
+    this.#backoff.connected(now);
+    this.#event({ name: was === "connecting" ? "ready" : was === "reconnecting" ? "restored" : "wake" });
+  }
+
+  /** The room is gone and the socket is not: all is as if it were, but for the wait. */
+  #reset(number: number, code: number, now: number): void {
+    if (number <= this.#resets) throw new ProtocolError(`reset ${number} came after reset ${this.#resets}`);
+    if (reconnectOf(code) === "never") return this.#stop(NORMAL_CLOSE, "", closeError(code, ""));
+    this.#resets = number;
+    this.#interrupt(code);
+    this.#resume(now);
+  }
+
+  #sleep(generation: number, version: number): void {
+    this.#inRoom("a sleep");
+    if (generation !== this.#generation || version !== this.#version) {
+      throw new ProtocolError("the room sleeps in a state this client does not hold");
     }
-    if (wasAsleep !== isAsleep) this.#event({ name: isAsleep ? "sleep" : "wake" });
+    if (this.#isAsleep) return;
+    this.#isAsleep = true;
+    this.#event({ name: "sleep" });
   }
 
   #send(category: string, frame: Uint8Array, unreliable = false): void {

@@ -9,6 +9,7 @@ import { decodeUtf8, encodeUtf8, Reader, Writer } from "./values.js";
 export const PROTOCOL_VERSION = 1;
 export const MAX_PAYLOAD_BYTES = 65_536;
 export const MAX_RESUME_BYTES = 49_152;
+const MAX_CALL_NAME_BYTES = 64;
 const MAX_ERROR_TEXT_BYTES = 4_096;
 
 export const FrameType = {
@@ -253,7 +254,9 @@ export function encodeMessage(payload: unknown, seen: number, unreliable: boolea
 }
 
 export function encodeCall(call: number, seen: number, name: string, payload: unknown): Uint8Array {
-  return writePayload(new Writer().u8(FrameType.CALL).varint(call).varint(seen).str(name), payload);
+  const nameBytes = encodeUtf8(name);
+  if (nameBytes.length > MAX_CALL_NAME_BYTES) throw new RangeError(`a call's name has at most ${MAX_CALL_NAME_BYTES} bytes`);
+  return writePayload(new Writer().u8(FrameType.CALL).varint(call).varint(seen).blob(nameBytes), payload);
 }
 
 export function encodePing(nonce: number): Uint8Array {

@@ -62,7 +62,8 @@ export function parseJson(text: string): Json {
   return value;
 }
 
-function refuseUnsendable(key: string, value: unknown): unknown {
+// JSON.stringify leaves such values out of an object, which is what people expect, but makes null of them in an array.
+function refuseUnsendable(this: unknown, key: string, value: unknown): unknown {
   const where = key === "" ? "the value" : `"${key}"`;
   if (hasLoneSurrogate(key) || (typeof value === "string" && hasLoneSurrogate(value))) {
     throw new RangeError(`${where} holds half a surrogate pair, which UTF-8 cannot carry`);
@@ -71,6 +72,8 @@ function refuseUnsendable(key: string, value: unknown): unknown {
     if (!Number.isFinite(value)) throw new TypeError(`${where} is ${value}, which JSON cannot carry`);
     if (isUnsafeInteger(value)) throw new RangeError(`${where} is an integer beyond 2^53 - 1`);
   }
+  const isNothing = value === undefined || typeof value === "function" || typeof value === "symbol";
+  if (isNothing && Array.isArray(this)) throw new TypeError(`item ${key} of an array is ${typeof value}, which is not JSON`);
   return value;
 }
 

@@ -21,6 +21,10 @@ export class Replica {
     return this.#cells.get(id);
   }
 
+  get isEmpty(): boolean {
+    return this.#cells.size === 0;
+  }
+
   get state(): Cell | undefined {
     return this.#cells.get(STATE_ID);
   }

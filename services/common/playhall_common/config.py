@@ -233,10 +233,8 @@ def _unknown(prefix: str, environ: Mapping[str, str], names: set[str]) -> list[s
 
 def _parse(text: str, hint: Any, meta: _Setting) -> Any:
     """The value of a variable. Raises ValueError with what was expected."""
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        if text == "":
-            return None
-        (hint,) = (arm for arm in typing.get_args(hint) if arm is not type(None))
+    if isinstance(hint, types.UnionType):
+        return None if text == "" else _parse(text, _without_none(hint), meta)
     if typing.get_origin(hint) is list:
         (element,) = typing.get_args(hint)
         return [_parse(part.strip(), element, meta) for part in text.split(",") if part.strip()]
@@ -251,6 +249,12 @@ def _parse(text: str, hint: Any, meta: _Setting) -> Any:
     if meta.high is not None and value > meta.high:
         raise ValueError(f"expected {meta.high} or less")
     return value
+
+
+def _without_none(hint: types.UnionType) -> Any:
+    """The X of `X | None`."""
+    (arm,) = (arm for arm in typing.get_args(hint) if arm is not type(None))
+    return arm
 
 
 def _parse_int(text: str) -> int:
@@ -292,9 +296,22 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     Path: _parse_path,
 }
 
+_TYPE_NAMES = {
+    str: "text",
+    Secret: "secret",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+}
+
 
 def _type_name(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+    if isinstance(hint, types.UnionType):
+        return _type_name(_without_none(hint))
+    if typing.get_origin(hint) is list:
+        return f"list of {_type_name(typing.get_args(hint)[0])}"
+    return _TYPE_NAMES[hint]
 
 
 def _default_text(field: dataclasses.Field[Any]) -> str | None:

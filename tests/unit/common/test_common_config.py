@@ -138,8 +138,10 @@ def test_a_person_reads_the_problems_and_the_code_is_2(capsys: pytest.CaptureFix
 def test_the_reference_says_what_is_read() -> None:
     docs = {doc.env: doc for doc in describe(Toy, PREFIX)}
     assert docs["PLAYHALL_TOY_NAME"].default is None
-    assert docs["PLAYHALL_TOY_SIZE"].type == "int"
+    assert docs["PLAYHALL_TOY_SIZE"].type == "whole number"
     assert docs["PLAYHALL_TOY_SIZE"].default == "3"
+    assert docs["PLAYHALL_TOY_OWNER"].type == "text"
+    assert docs["PLAYHALL_TOY_FRIENDS"].type == "list of text"
     assert docs["PLAYHALL_SHARED_KEY"].doc == "Its key."
 
 

@@ -35,7 +35,7 @@ check: ready ## Check style, types, the dependency law, the contract and the led
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PACKAGES) tools tests conftest.py
 	@set -e; for example in $(EXAMPLES); do echo "mypy $$example"; \
-	  (cd $$example && ../../$(BIN)/mypy --config-file ../../pyproject.toml .); done
+	  (cd examples && ../$(BIN)/mypy --config-file ../pyproject.toml -p $$(basename $$example)); done
 	$(if $(wildcard tests/typing),$(BIN)/pyright tests/typing)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.check_protos

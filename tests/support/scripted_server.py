@@ -134,7 +134,7 @@ class Server:
 
     def taken(self, kind: type[T]) -> list[T]:
         """Return the frames of a kind that the client has sent, and forget all that it sent."""
-        found = [frame for frame in self.frames if isinstance(frame, kind)]
+        found: list[T] = [frame for frame in self.frames if isinstance(frame, kind)]
         self.frames.clear()
         return found
 

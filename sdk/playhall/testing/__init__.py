@@ -1,1 +1,20 @@
-"""The test harness: rooms and clients in one process, under its own clock."""
+"""The test harness: rooms in process, with real clients and a clock that only the test moves."""
+
+from playhall.client.outputs import Updated
+from playhall.testing.client import TestClient
+from playhall.testing.host import RoomHost
+from playhall.testing.loop import Deadlock, StillLoop
+from playhall.testing.room import RoomStoppedError, TestRoom
+from playhall.testing.store import RoomData, StoredEntity
+
+__all__ = [
+    "Deadlock",
+    "RoomData",
+    "RoomHost",
+    "RoomStoppedError",
+    "StillLoop",
+    "StoredEntity",
+    "TestClient",
+    "TestRoom",
+    "Updated",
+]

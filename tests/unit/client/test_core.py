@@ -146,6 +146,7 @@ class TestComingBack:
     def test_it_says_what_it_holds_and_keeps_unchanged_entities(self, server: Server) -> None:
         server.connect((2, Dot(x=1)), (9, Dot(x=2)), (70_000, Dot(x=3)))
         two, nine = server.core.replica.get(2), server.core.replica.get(9)
+        assert nine is not None
         server.change(2, Dot(x=5), "x")
         server.update(dv=4)
         server.closed(ABNORMAL)
@@ -162,7 +163,7 @@ class TestComingBack:
         assert isinstance(updated, outputs.Updated)
         assert isinstance(restored, outputs.Restored)
         assert updated.changes.entered == []
-        assert updated.changes.changed == [(nine, {"x"})]
+        assert updated.changes.changed == [(nine, frozenset({"x"}))]
         assert [entity.id for entity in updated.changes.left] == [70_000]
         assert server.core.replica.get(2) is two
         assert server.core.tick == 14

@@ -1,0 +1,1 @@
+"""Dots: everyone is a dot, and sees the others move."""

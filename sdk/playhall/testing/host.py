@@ -1,0 +1,94 @@
+"""`RoomHost`, the fixture: rooms in process under one clock, which only the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+from typing_extensions import TypeVar
+
+from playhall.engine.kinds import Entity
+from playhall.engine.outputs import Now
+from playhall.testing.loop import StillLoop
+from playhall.testing.room import TestRoom
+
+__all__ = ["RoomClass", "RoomHost"]
+
+R = TypeVar("R")
+S = TypeVar("S", bound="Entity | None")
+P = TypeVar("P", bound="Entity | None")
+R_co = TypeVar("R_co", covariant=True)
+S_co = TypeVar("S_co", covariant=True)
+P_co = TypeVar("P_co", covariant=True)
+
+# The wall clock of a test begins here: 14 November 2023, 22:13:20 UTC.
+WALL_AT_0 = 1_700_000_000.0
+
+
+class RoomClass(Protocol[R_co, S_co, P_co]):
+    """A room class as what it makes: how `room_host.room(Dots)` knows Dots, Board and Mine."""
+
+    def __playhall_types__(self) -> tuple[R_co, S_co, P_co]: ...
+
+
+class RoomHost:
+    """Makes rooms under test. They share a clock, and tick on it whichever of them a test moves."""
+
+    def __init__(self, loop: StillLoop) -> None:
+        self._loop = loop
+        self._rooms: list[TestRoom[Any, Any, Any]] = []
+
+    def room(self, room_class: RoomClass[R, S, P], *, id: str = "main") -> TestRoom[R, S, P]:
+        """Make a room, which starts with the first that needs it: a connect, or `wake`."""
+        if any(room.id == id for room in self._rooms):
+            raise ValueError(f"there is a room {id!r} already: give this one another id")
+        room: TestRoom[R, S, P] = TestRoom(self, room_class, id)
+        self._rooms.append(room)
+        return room
+
+    def now(self) -> Now:
+        """The time of the test."""
+        return Now(self._loop.time(), WALL_AT_0 + self._loop.time())
+
+    async def advance(self, seconds: float) -> None:
+        """Move the clock, with all ticks and timers on the way."""
+        await self.advance_to(self._loop.time() + seconds)
+
+    async def advance_to(self, time: float) -> None:
+        """Move the clock to `time`, with all ticks and timers on the way."""
+        self.check_loop()
+        while True:
+            timer_at = await self._loop.idle()
+            ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
+            at = min([time, *ticks, *([] if timer_at is None else [timer_at])])
+            self._loop.move_to(at)
+            await self._loop.idle()
+            for room in self._rooms:
+                room.tick_if_due(at)
+            if at >= time:
+                break
+        await self._loop.idle()
+
+    async def settle(self) -> None:
+        """Let everything happen that takes no time."""
+        self.check_loop()
+        await self._loop.idle()
+
+    async def next_event_at(self) -> float | None:
+        """Let everything happen that takes no time, and return when something next will."""
+        timer_at = await self._loop.idle()
+        ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
+        return min([*ticks, *([] if timer_at is None else [timer_at])], default=None)
+
+    def check_loop(self) -> None:
+        """Raise RuntimeError where the test runs on another plugin's loop."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(
+                "room_host is of another event loop than the test: take the asyncio or anyio mark off, and"
+                " Playhall's own plugin runs the test"
+            )
+
+    async def close(self) -> None:
+        """End all rooms and clients."""
+        for room in self._rooms:
+            await room.close()

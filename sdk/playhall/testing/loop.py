@@ -1,0 +1,149 @@
+"""An event loop whose clock stands still until the test moves it.
+
+The loop never waits. When nothing is ready to run, then nothing will be until the clock moves, and only
+the test can move it. So at that point either someone asked to be told (`idle`: the harness, which then
+moves the clock to the next timer), or the test itself is waiting for what cannot come, and fails at
+once.
+
+The one thing that does take real time is a thread that `run_in_executor` or `asyncio.to_thread` started:
+for those the loop waits as any other does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from typing_extensions import TypeVarTuple, Unpack
+
+__all__ = ["Deadlock", "StillLoop"]
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# How often a test may catch the cancellation that tells of a deadlock, before the loop gives up.
+PATIENCE = 3
+THREAD_S = 30.0
+
+
+class Deadlock(AssertionError):  # noqa: N818 - named for the reader of a failed test
+    """The test awaits something that nothing will bring until the test itself moves the clock."""
+
+
+class StillLoop(asyncio.SelectorEventLoop):
+    """The loop of tests that use `room_host`. `time()` is 0 at first, and moves only by `move`."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._main: asyncio.Task[Any] | None = None
+        self._waiting: deque[asyncio.Future[float | None]] = deque()
+        self._threads = 0
+        self._deadlocks = 0
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        return self._now
+
+    def move(self, seconds: float) -> None:
+        """Move the clock. Timers that are due by then run next, and see the new time."""
+        assert seconds >= 0, "time does not go back"
+        self._now += seconds
+
+    def move_to(self, time: float) -> None:
+        """Move the clock to `time`, unless it is there already."""
+        self._now = max(self._now, time)
+
+    def idle(self) -> asyncio.Future[float | None]:
+        """Return a future that is set when nothing is ready to run; to when the next timer is due, if any."""
+        waiter: asyncio.Future[float | None] = self.create_future()
+        self._waiting.append(waiter)
+        return waiter
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a test or a fixture to its end. Raises Deadlock if it waits for what cannot come."""
+        self._deadlocks = 0
+        self._main = main = self.create_task(coroutine)
+        try:
+            return self.run_until_complete(main)
+        except asyncio.CancelledError as error:
+            if not self._deadlocks:
+                raise
+            raise Deadlock(
+                "waits for what cannot come before the test moves the clock: call tick() or advance()"
+            ) from error
+        finally:
+            self._main = None
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        future = super().run_in_executor(executor, func, *args)
+        self._threads += 1
+        future.add_done_callback(self._thread_ended)
+        return future
+
+    def _thread_ended(self, _: asyncio.Future[Any]) -> None:
+        self._threads -= 1
+
+    def close(self) -> None:
+        """Cancel what still runs, let it end, and close."""
+        if self.is_closed():
+            return
+        tasks = asyncio.all_tasks(self)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self.run_until_complete(self.shutdown_asyncgens())
+        self.run_until_complete(self.shutdown_default_executor())
+        super().close()
+
+    def wait_for_threads(self) -> float:
+        """How many seconds the selector may really wait."""
+        return THREAD_S if self._threads else 0.0
+
+    def nothing_ready(self, next_timer_s: float | None) -> None:
+        """Nothing can run now; the next timer is due in so many seconds, if there is one."""
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None if next_timer_s is None else self._now + next_timer_s)
+                return
+        self._deadlocks += 1
+        if self._main is None or self._main.done() or self._deadlocks > PATIENCE:
+            waits = ", ".join(task.get_name() for task in asyncio.all_tasks(self)) or "nothing that is known"
+            raise Deadlock(f"the loop has nothing to run and no clock to wait for; waiting: {waits}")
+        self._main.cancel("nothing will happen until the clock moves")
+
+
+class _Selector(selectors.BaseSelector):
+    """The system's selector, asked but not waited for."""
+
+    def __init__(self, loop: StillLoop) -> None:
+        self._loop = loop
+        self._selector = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        got = self._selector.select(0 if timeout == 0 else self._loop.wait_for_threads())
+        if not got and timeout != 0:
+            self._loop.nothing_ready(timeout)
+        return got
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._selector.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._selector.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._selector.modify(fileobj, events, data)
+
+    def close(self) -> None:
+        self._selector.close()
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._selector.get_map()

@@ -1,0 +1,112 @@
+"""What the state store has of a room under test, and how a test sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from playhall.engine.kinds import Entity, spec_of
+from playhall.engine.outputs import BaseOut, RecordOut, StoredRoom, WakeInfo, WakeReason
+from playhall.engine.schema import Schema
+from playhall.engine.specs import KindSpec
+from playhall.engine.statelog import read
+
+__all__ = ["RoomData", "RoomStore", "StoredEntity"]
+
+EPOCH = 1
+
+
+@dataclass(frozen=True)
+class StoredEntity:
+    """An entity as it was saved: all its fields, hidden and owner-only ones too."""
+
+    kind: str
+    id: int
+    owner: str | None
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RoomData:
+    """The room state that a wake would start from."""
+
+    tick: int
+    state: Mapping[str, Any] | None
+    private: Mapping[str, Mapping[str, Any]]
+    entities: tuple[StoredEntity, ...]
+
+    def all(self, kind: type[Entity]) -> list[StoredEntity]:
+        """Return the entities of a kind."""
+        return [entity for entity in self.entities if entity.kind == kind.kind]
+
+
+class RoomStore:
+    """The base and the log of one room. What is put here is durable at once."""
+
+    def __init__(self) -> None:
+        self._base: bytes | None = None
+        self._records: list[RecordOut] = []
+        self._tick = 0
+        self._saved_at = 0.0
+        self._generation = EPOCH << 32
+        self._open = False
+
+    def begin(self) -> int:
+        """Grant the next generation."""
+        self._generation += 1
+        self._open = True
+        return self._generation
+
+    def wake_info(self, reason: WakeReason, wall: float) -> WakeInfo:
+        """Say why the room starts: a generation that never ended has crashed."""
+        if self._open:
+            reason = "crash"
+        return WakeInfo(reason, max(0.0, wall - self._saved_at), self._saved_at, self._tick)
+
+    def stored(self) -> StoredRoom | None:
+        """Return what a start reads; None for a room that never was."""
+        if self._base is None and not self._records:
+            return None
+        return StoredRoom(self._base, [record.data for record in self._records])
+
+    def append(self, record: RecordOut, wall: float) -> None:
+        """Commit a record."""
+        self._records.append(record)
+        self._tick, self._saved_at = record.tick, wall
+
+    def replace(self, base: BaseOut, wall: float) -> None:
+        """Commit a base, which stands for all records up to it."""
+        self._base = base.data
+        self._records = [record for record in self._records if record.version > base.version]
+        self._tick, self._saved_at = base.tick, wall
+
+    def end(self, wall: float) -> None:
+        """Close the generation."""
+        self._open = False
+        self._saved_at = wall
+
+    def data(self, schema: Schema[Any, Any]) -> RoomData:
+        """Read what is stored. Raises LookupError where nothing is."""
+        stored = self.stored()
+        if stored is None:
+            raise LookupError("nothing is stored: the room has never run")
+        saved = read(stored, schema)
+        return RoomData(
+            tick=saved.tick,
+            state=_fields(schema.state, saved.state),
+            private={
+                private.player: _fields(schema.private, private.values) or {} for private in saved.privates
+            },
+            entities=tuple(
+                StoredEntity(e.cls.kind, e.id, e.owner, _fields(e.cls, e.values) or {})
+                for e in saved.entities
+            ),
+        )
+
+
+def _fields(cls: type[Entity] | None, values: list[Any] | None) -> dict[str, Any] | None:
+    if cls is None or values is None:
+        return None
+    spec: KindSpec = spec_of(cls)
+    return {field.name: field.type.load(value) for field, value in zip(spec.fields, values, strict=True)}

@@ -53,3 +53,24 @@ def serve(service: Annotated[ServiceName, typer.Argument(help="Which service.")]
         )
         raise typer.Exit(1)
     os.execv(sys.executable, [sys.executable, "-m", module])
+
+
+@app.command()
+def gen(
+    module: Annotated[Path, typer.Argument(help="The Python module that declares the schema: shared.py.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The TypeScript file to write: shared.gen.ts.")],
+    check: Annotated[bool, typer.Option(help="Write nothing; fail if the file is not up to date.")] = False,
+) -> None:
+    """Write the TypeScript schema module of a Python one, for the page."""
+    from playhall.cli.gen import GenError, generate, write
+
+    try:
+        if not check:
+            changed = write(module, out)
+            typer.echo(f"{out}: {'written' if changed else 'was up to date'}")
+        elif not out.exists() or out.read_text(encoding="utf-8") != generate(module):
+            typer.echo(f"{out} is not up to date. Run: playhall gen {module} -o {out}", err=True)
+            raise typer.Exit(1)
+    except (GenError, OSError) as error:
+        typer.echo(f"playhall: {error}", err=True)
+        raise typer.Exit(1) from None

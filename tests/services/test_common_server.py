@@ -174,6 +174,16 @@ def test_a_start_that_fails_cleans_up_and_exits_1(processes: Processes) -> None:
     assert len(toy.log_lines("stop_hook")) == 2
 
 
+def test_a_start_can_be_abandoned(processes: Processes) -> None:
+    toy, reader = processes.launch("toy", module=TOY, hang_start="true")
+    toy.wait_for_log("hanging")
+    assert toy.terminate() == 0
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+    assert toy.log_lines("start_abandoned")
+    assert len(toy.log_lines("stop_hook")) == 2
+
+
 def test_an_address_that_is_taken_fails_the_start(processes: Processes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         toy, reader = processes.launch("toy", module=TOY, address=f"127.0.0.1:{taken.getsockname()[1]}")

@@ -50,6 +50,9 @@ async def test_a_slug_is_taken_once_and_for_all(address: str) -> None:
         assert [error.code for error in errors] == [ErrorCode.EXISTS] * 9
         for slug in ("ab", "a" * 41, "1ab", "a--b", "ab-", "Taken", ""):
             assert await code_of(data, "Projects.CreateProject", slug=slug) is ErrorCode.INVALID
+        huge = "\N{GRINNING FACE}" * 100_000
+        assert await code_of(data, "Projects.CreateProject", slug=huge) is ErrorCode.INVALID
+        assert await code_of(data, "Projects.GetProject", slug=huge) is ErrorCode.UNKNOWN
         for slug in ("a" * 40, "a-b"):
             assert (await data.create_project(slug)).slug == slug
 
@@ -197,6 +200,7 @@ def test_what_was_answered_is_in_the_database_after_a_kill(tmp_path: Path) -> No
         service = processes.start("data", database_url=f"sqlite+aiosqlite:///{path}")
         asyncio.run(create(service.grpc))
         service.kill()
+    assert path.stat().st_mode & 0o777 == 0o600  # it holds what signs players' tokens
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT slug FROM projects").fetchall() == [("kept",)]
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -31,6 +31,7 @@ log = logs.get_logger()
 class ToyConfig(TrustedConfig):
     slow_hook: bool = setting("Never end the drain hook.", default=False)
     fail_start: bool = setting("Raise while it is set up.", default=False)
+    hang_start: bool = setting("Never end being set up.", default=False)
 
 
 class Toy(voice_pb2_grpc.VoiceServicer):
@@ -108,6 +109,9 @@ def main() -> None:
         service.on_stop(lambda: stop("last given"))
         if config.fail_start:
             raise RuntimeError("no luck")
+        if config.hang_start:
+            log.info("hanging")
+            await asyncio.Event().wait()
         voice_pb2_grpc.add_VoiceServicer_to_server(Toy(release), service.grpc)
         service.grpc.add_generic_rpc_handlers((streams(),))
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -21,6 +22,7 @@ from playhall.engine.codes import ERRORS, ErrorCode
 __all__ = ["DOMAIN", "ApiError", "abort", "from_rpc", "to_status"]
 
 DOMAIN = "playhall"
+MAX_CHARS = 300
 
 # What a failed RPC without our details means: it failed on the way, or in a peer that is no Playhall service.
 _WITHOUT_DETAILS = {
@@ -34,12 +36,16 @@ _WITHOUT_DETAILS = {
 
 
 class ApiError(Exception):
-    """A request that failed. `details` are short facts for programs, text by name."""
+    """A request that failed. `details` are short facts for programs, text by name.
+
+    What is longer than MAX_CHARS is cut: messages repeat what callers sent, and an error whose trailers pass
+    gRPC's limit would arrive as another error.
+    """
 
     def __init__(self, code: ErrorCode, message: str = "", **details: object) -> None:
         self.code = code
-        self.message = message or ERRORS[code].help
-        self.details = {name: str(value) for name, value in details.items()}
+        self.message = _short(message or ERRORS[code].help)
+        self.details = {name: _short(str(value)) for name, value in details.items()}
         super().__init__(f"{code}: {self.message}")
 
 
@@ -72,11 +78,19 @@ def _from_details(failure: grpc.aio.AioRpcError) -> ApiError | None:
     for key, value in failure.trailing_metadata() or ():
         if key != rpc_status.GRPC_DETAILS_METADATA_KEY:
             continue
-        status = status_pb2.Status.FromString(value)  # what grpcio took for a Status already
-        for detail in status.details:
-            info = error_details_pb2.ErrorInfo()
-            if detail.Unpack(info) and info.domain == DOMAIN and info.reason in ERRORS:
-                return _rebuild(info, status.message)
+        try:
+            return _from_status(status_pb2.Status.FromString(value))
+        except DecodeError:
+            # From a room host, whose word is not trusted; what it meant does not matter.
+            return None
+    return None
+
+
+def _from_status(status: status_pb2.Status) -> ApiError | None:
+    for detail in status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info) and info.domain == DOMAIN and info.reason in ERRORS:
+            return _rebuild(info, status.message)
     return None
 
 
@@ -84,3 +98,9 @@ def _rebuild(info: error_details_pb2.ErrorInfo, message: str) -> ApiError:
     error = ApiError(ErrorCode(info.reason), message)
     error.details = dict(info.metadata)
     return error
+
+
+def _short(text: str) -> str:
+    # Surrogates, which no wire carries, become question marks.
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."

@@ -12,8 +12,8 @@
 Start: logs, loop (uvloop), set_up, gRPC with health and /metrics; then one `serving` line on stderr and the
 bound addresses as JSON on `ready_fd`. SIGTERM or SIGINT: health says NOT_SERVING, the drain hooks run in the
 order they were given and RPCs end, both within `drain_s`; then the stop hooks run, last given first, 5 s each
-at most. A second signal changes nothing. The exit code is 0, or 1 where the start failed or something was cut
-off.
+at most. A second signal changes nothing; a first one before all serves abandons the start. The exit code is
+0, or 1 where the start or a hook failed.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ class Service:
         self._bound_hooks.append(hook)
 
     def on_drain(self, hook: Hook) -> None:
-        """Run `hook` when a drain begins, while RPCs are still served. It gets what is left of `drain_s`."""
+        """Run `hook` when a drain begins, while RPCs are still served. It gets what is left of `drain_s`.
+
+        RPCs get the rest, so streams that do not end by themselves should end when `stopping` is set.
+        """
         self._drain_hooks.append(hook)
 
     def on_stop(self, hook: Hook) -> None:
@@ -134,6 +137,8 @@ class Service:
 def run(name: str, set_up: SetUp, config: ServiceConfig) -> NoReturn:
     """Serve until a signal, then exit the process. See the module's text."""
     logs.configure(name, config.log_level)
+    if config.ready_fd is not None:
+        os.set_inheritable(config.ready_fd, False)  # whoever waits for the line waits for this process
     if sys.platform == "win32":
         factory = None
     else:
@@ -164,25 +169,51 @@ async def serve(name: str, set_up: SetUp, config: ServiceConfig) -> int:
 
 async def _serve(service: Service, set_up: SetUp) -> int:
     loop = asyncio.get_running_loop()
-    started = False
+    try:
+        started = await _start(service, set_up)
+    except Exception:
+        log.exception("start_failed")
+        await service.stop()
+        return 1
+    if not started:
+        log.info("start_abandoned")
+        return 0 if await service.stop() else 1
+    log.info("serving", pid=os.getpid(), cpu_s=round(time.process_time(), 3), **service.addresses)
+    _tell_ready(service)
+    await service.stopping.wait()
+    begun = loop.time()
+    log.info("draining", limit_s=service.config.drain_s)
+    whole = await service.drain(begun + service.config.drain_s)
+    whole &= await service.stop()
+    log.info("drained", whole=whole, seconds=round(loop.time() - begun, 3))
+    return 0 if whole else 1
+
+
+async def _start(service: Service, set_up: SetUp) -> bool:
+    """Whether the service serves; not where it was told to stop while it was set up.
+
+    That is done in this task, and not in one that could simply be cancelled, so that what `set_up` enters its
+    stop hooks may leave: task groups want both in one task.
+    """
+    starting = asyncio.current_task()
+    assert starting is not None, "runs in a task"
+
+    async def abandon() -> None:
+        await service.stopping.wait()
+        starting.cancel()
+
+    abandoning = asyncio.create_task(abandon())
     try:
         await set_up(service)
         await service.start()
-        started = True
-    except Exception:
-        log.exception("start_failed")
-    whole = started
-    if started:
-        log.info("serving", pid=os.getpid(), cpu_s=round(time.process_time(), 3), **service.addresses)
-        _tell_ready(service)
-        await service.stopping.wait()
-        begun = loop.time()
-        log.info("draining", limit_s=service.config.drain_s)
-        whole = await service.drain(begun + service.config.drain_s)
-    whole &= await service.stop()
-    if started:
-        log.info("drained", whole=whole, seconds=round(loop.time() - begun, 3))
-    return 0 if whole else 1
+    except asyncio.CancelledError:
+        if not service.stopping.is_set():
+            raise
+        starting.uncancel()
+        return False
+    finally:
+        abandoning.cancel()
+    return True
 
 
 def _bind(server: grpc.aio.Server, address: str) -> str:

@@ -116,7 +116,9 @@ def _create_engine(url: str, timeout_s: float) -> AsyncEngine:
     if sqlite:
         if not parsed.database or parsed.database == ":memory:":
             raise ValueError("PLAYHALL_DATA_DATABASE_URL names no file")
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(parsed.database)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # it holds keys; SQLite gives its other files the mode of this one
         options["connect_args"] = {"timeout": timeout_s}
     engine = create_async_engine(parsed, **options)
     if sqlite:

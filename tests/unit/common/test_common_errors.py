@@ -52,6 +52,23 @@ def test_a_failure_on_the_way_has_a_code_too(status: grpc.StatusCode, code: Erro
     assert (error.code, error.message, error.details) == (code, "gone", {"grpc": status.name})
 
 
+def test_what_is_long_is_cut_so_that_it_arrives() -> None:
+    there = crossed(ApiError(ErrorCode.INVALID, "\N{GRINNING FACE}" * 10_000, field="f" * 10_000))
+    assert there.message == "\N{GRINNING FACE}" * 297 + "..."
+    assert len(there.details["field"]) == 300
+
+
+def test_what_is_no_unicode_crosses_too() -> None:
+    assert crossed(ApiError(ErrorCode.INVALID, "a\ud800b")).message == "a?b"
+
+
+@pytest.mark.parametrize("value", [b"\xff", b"\x1a\x03\x12\x01\xff"])
+def test_details_that_are_no_protobuf_are_passed_over(value: bytes) -> None:
+    trailing = grpc.aio.Metadata((rpc_status.GRPC_DETAILS_METADATA_KEY, value))
+    failure = grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), trailing, "gone")
+    assert from_rpc(failure).code is ErrorCode.UNAVAILABLE
+
+
 def test_details_of_strangers_are_not_ours() -> None:
     status = to_status(ApiError(ErrorCode.FENCED))
     status.details[0].value = status.details[0].value.replace(b"playhall", b"stranger")

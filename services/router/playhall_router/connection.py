@@ -45,6 +45,7 @@ __all__ = [
 NORMAL_CLOSURE = 1000
 _MAX_REASON_BYTES = 123
 _CONTROL = frozenset({frames.HELLO, frames.PING, frames.RESUME, frames.LEAVE})
+_ONCE = frozenset({frames.HELLO, frames.LEAVE})
 _STEADY = frozenset({frames.PING, frames.RESUME, frames.INPUTS, frames.WRITE})
 _NOTHING_HELD = frames.Resume(reset=0, generation=0, version=0, full=False, held=())
 
@@ -170,7 +171,7 @@ class Connection:
             self.close(CloseCode.PROTOCOL, "no client sends such a frame")
         elif len(frame) > limit:
             self.close(CloseCode.LIMIT_EXCEEDED, f"a frame of type {kind} has at most {limit} bytes")
-        elif not (self._steady if kind in _STEADY else self._messages).take(now):
+        elif kind not in _ONCE and not (self._steady if kind in _STEADY else self._messages).take(now):
             self.close(CloseCode.LIMIT_EXCEEDED, "too many frames a second")
         elif self.state is State.JOINED and kind not in _CONTROL:
             self._outputs.append(Forward(frame, kind == frames.INPUTS))

@@ -33,6 +33,8 @@ HELLO_S = 10.0
 HOLD_S = 10.0
 """How long a connection waits for its room."""
 SILENCE_S = 15.0
+_WHOLE = 1.0 - 1e-6
+"""Gains are sums of floats: the last bits of one frame's worth may be missing."""
 
 
 CLIENT_FRAMES: Mapping[int, int] = MappingProxyType(
@@ -70,7 +72,7 @@ class TokenBucket:
         """Whether one more may pass."""
         tokens = min(self._rate, self._tokens + (now - self._at) * self._rate)
         self._at = now
-        if tokens < 1.0:
+        if tokens < _WHOLE:
             self._tokens = tokens
             return False
         self._tokens = tokens - 1.0

@@ -277,8 +277,8 @@ class RoomFlow:
         purpose.
         """
         self._gone = max(self._gone, route.generation)
-        if route == self._route:
-            self._lose(route)
+        if self._route is not None and self._route.generation <= self._gone:
+            self._lose(self._route)
         self._moved, self._fresh = moved, True
         self._outputs.append(Forget())
         self._advance(now)

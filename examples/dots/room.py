@@ -24,7 +24,7 @@ class Dots(Room[Board, Mine]):
                 mine.moves += 1
                 self.state.moves += 1
             case {"type": "name", "name": str(name)}:
-                self.presence.set(conn.player, name=name.strip()[:20])
+                self.presence.set(conn.player, name=name.strip()[:24])
             case _:
                 self.log.info("odd message from %s", conn.player)
 

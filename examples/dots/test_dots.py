@@ -57,7 +57,7 @@ async def test_a_name_is_trimmed_and_shown_to_everyone(room_host: RoomHost) -> N
     alice, bob = await t.connect("alice"), await t.connect("bob")
     alice.send({"type": "name", "name": "  Ada, Countess of Lovelace "})
     await t.tick()
-    assert bob.presence["alice"].name == "Ada, Countess of Lov"
+    assert bob.presence["alice"].name == "Ada, Countess of Lovelac"
 
 
 @pytest.mark.parametrize("message", [None, "hello", {"type": "move", "x": "left"}, {"type": "name"}, b"\x00"])

@@ -1,0 +1,101 @@
+"""The shared page by which a supervisor sees whether a process's loop turns, and whose code runs in it.
+
+The process writes; the supervisor reads. Nothing locks: the supervisor believes what it reads only once the
+loop has not turned for seconds, and then nobody writes. Times are CLOCK_MONOTONIC, which all processes of a
+machine share.
+
+    beats u64 | since f64 | inside u8 | room_uid 26 | generation u64 | call 16 | shard address 128
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+from dataclasses import dataclass
+
+__all__ = ["CULPRIT_BYTES", "Culprit", "PulseReader", "PulseWriter", "create_page", "culprit_bytes"]
+
+_SIZE = mmap.PAGESIZE
+_HEAD = struct.Struct("<Qd")
+_CULPRIT = struct.Struct("<B26sQ16s128s")
+_INSIDE_AT = _HEAD.size
+_BEATS = struct.Struct("<Q")
+_SINCE = struct.Struct("<d")
+CULPRIT_BYTES = _CULPRIT.size
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """Whose code a loop is in: a room, the call it is in, and since when."""
+
+    room_uid: str
+    generation: int
+    call: str
+    shard_address: str
+    since: float
+
+
+def create_page() -> int:
+    """A new page as a file descriptor, which a child process may inherit. The caller closes it."""
+    with tempfile.TemporaryFile() as file:
+        file.truncate(_SIZE)
+        return os.dup(file.fileno())
+
+
+def culprit_bytes(room_uid: str, generation: int, call: str, shard_address: str) -> bytes:
+    """What `enter` writes, made once for each room and call."""
+    return _CULPRIT.pack(1, room_uid.encode(), generation, call.encode(), shard_address.encode())
+
+
+class PulseWriter:
+    """The process's side. Cheap enough to be called around every call into a room."""
+
+    __slots__ = ("_beats", "_page")
+
+    def __init__(self, fd: int) -> None:
+        self._page = mmap.mmap(fd, _SIZE)
+        self._beats = 0
+
+    def beat(self) -> None:
+        """The loop turns."""
+        self._beats += 1
+        _BEATS.pack_into(self._page, 0, self._beats)
+
+    def enter(self, culprit: bytes, now: float) -> None:
+        """Room code is about to run."""
+        _SINCE.pack_into(self._page, 8, now)
+        self._page[_INSIDE_AT : _INSIDE_AT + CULPRIT_BYTES] = culprit
+
+    def leave(self) -> None:
+        """Room code has returned."""
+        self._page[_INSIDE_AT] = 0
+
+
+class PulseReader:
+    """The supervisor's side."""
+
+    def __init__(self, fd: int) -> None:
+        self._page = mmap.mmap(fd, _SIZE, prot=mmap.PROT_READ)
+
+    def close(self) -> None:
+        self._page.close()
+
+    def beats(self) -> int:
+        """A number that grows while the loop turns."""
+        (beats,) = _BEATS.unpack_from(self._page, 0)
+        return int(beats)
+
+    def culprit(self) -> Culprit | None:
+        """Whose code runs, or ran when the process died; None where it is nobody's."""
+        inside, uid, generation, call, shard = _CULPRIT.unpack_from(self._page, _INSIDE_AT)
+        if not inside:
+            return None
+        (since,) = _SINCE.unpack_from(self._page, 8)
+        return Culprit(_text(uid), generation, _text(call), _text(shard), since)
+
+
+def _text(padded: bytes) -> str:
+    # The page is written by a process that runs tenant code: it may hold anything.
+    return padded.rstrip(b"\0").decode(errors="replace")

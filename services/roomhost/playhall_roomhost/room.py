@@ -1,0 +1,539 @@
+"""One running room: the shell around its `RoomCore`.
+
+It hands the core what comes (joins, frames, ticks, acknowledgements) and carries out what the core says.
+Every call into the core is marked on the pulse page, and whatever it raises ends this room and no other.
+How a room ends:
+
+- it hibernates or moves: its last version is durable, then Close at the state store, then RELEASED to
+  routers;
+- its code raised: STOPPED to routers, a strike, then Close;
+- somebody else holds the grant: FENCED, and nothing more leaves it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol
+
+from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.api.statestore.v1 import statestore_pb2 as store_pb
+from playhall.engine.codes import CloseCode
+from playhall.engine.core import RoomCore
+from playhall.engine.outputs import (
+    AwaitOut,
+    BaseOut,
+    CancelOut,
+    CloseOut,
+    FrameOut,
+    HibernateOut,
+    JoinedOut,
+    JoinRequest,
+    LogOut,
+    Now,
+    Output,
+    ReadyOut,
+    RecordOut,
+    RoomIdentity,
+    Status,
+    StopOut,
+    StoredRoom,
+    WakeInfo,
+)
+from playhall_common import logs
+from playhall_roomhost import meters
+from playhall_roomhost.attach import LINK_MASK, AttachStream, Clock, split, stream_of
+from playhall_roomhost.log_limit import LogLimit
+from playhall_roomhost.pulse import PulseWriter, culprit_bytes
+from playhall_roomhost.scheduler import Scheduler, Tick
+from playhall_roomhost.statestore_client import ShardClient
+from playhall_roomhost.steps import run_marked
+
+__all__ = ["RunningRoom", "Surroundings", "ended_down"]
+
+STOP_FLUSH_S = 5.0
+MAX_EARLY = 1_024
+_CALLS = (
+    "start",
+    "join",
+    "leave",
+    "frame",
+    "tick",
+    "timer",
+    "durable",
+    "base",
+    "hibernate",
+    "settled",
+    "await",
+)
+
+log = logs.get_logger()
+
+
+def _now() -> Now:
+    return Now(time.monotonic(), time.time())
+
+
+def ended_down(
+    room_uid: str,
+    generation: int,
+    reason: pb.RoomEnded.Reason.ValueType,
+    code: int = 0,
+    link: int | None = None,
+) -> pb.Down:
+    """What routers are told of a room that ended; of a link, where it is the answer to its join."""
+    ended = pb.RoomEnded(room_uid=room_uid, reason=reason, code=code)
+    return pb.Down(generation=generation, ended=ended, links=() if link is None else (link,))
+
+
+class Surroundings(Protocol):
+    """What a room needs of the process it runs in."""
+
+    host_id: str
+    pulse: PulseWriter
+    scheduler: Scheduler[RunningRoom]
+
+    def stream(self, number: int) -> AttachStream[RunningRoom] | None:
+        """The Attach stream of this number, if it is still there."""
+
+    def touch(self, stream: AttachStream[RunningRoom]) -> None:
+        """Something waits on the stream."""
+
+    def changed(self, room: RunningRoom) -> None:
+        """The room's status or the number of its connections changed; `room.over` is set when it is gone."""
+
+    def soon(self) -> None:
+        """A task of the room's own has changed what is due, or what waits on streams."""
+
+
+class RunningRoom:
+    """See the module's text. Made with the grant, and gone when `over` is set."""
+
+    def __init__(
+        self,
+        core: RoomCore,
+        identity: RoomIdentity,
+        generation: int,
+        shard: ShardClient,
+        surroundings: Surroundings,
+    ) -> None:
+        self.core = core
+        self.identity = identity
+        self.generation = generation
+        self.shard = shard
+        self.ready: asyncio.Future[StopOut | None] = asyncio.get_running_loop().create_future()
+        """Done when the room takes joins (None), or never will."""
+        self.over = asyncio.Event()
+        self._around = surroundings
+        self._links: set[int] = set()
+        self._early: dict[int, JoinRequest] = {}
+        self._audience: set[int] = set()
+        self._awaits: dict[int, asyncio.Task[Any]] = {}
+        self._ending: asyncio.Task[None] | None = None
+        self._moving = False
+        self._status = Status.STARTING
+        self._durable = 0
+        self._last_version = 0
+        self._durable_moved = asyncio.Event()
+        self._log_limit = LogLimit(time.monotonic())
+        self._log = log.bind(
+            project=identity.project, room=identity.room_id, room_uid=identity.room_uid, generation=generation
+        )
+        self._marks = {call: self._mark(call) for call in _CALLS}
+        kind = identity.room_type
+        self._tick_seconds = meters.tick_seconds.labels(kind)
+        self._tick_late = meters.tick_late.labels(kind)
+        self._carry: dict[type[Output], Callable[[Any, Now], None]] = {
+            FrameOut: self._frame,
+            RecordOut: self._record,
+            BaseOut: self._base,
+            JoinedOut: self._joined,
+            CloseOut: self._close_link,
+            AwaitOut: self._await,
+            CancelOut: self._cancel,
+            ReadyOut: self._is_ready,
+            HibernateOut: self._hibernated,
+            StopOut: self._stopped,
+            LogOut: self._write_log,
+        }
+
+    @property
+    def status(self) -> Status:
+        """As routers know it: CLOSED and STOPPED rooms are being released."""
+        return self._status
+
+    @property
+    def connections(self) -> int:
+        return len(self._links)
+
+    @property
+    def takes_joins(self) -> bool:
+        return self._status in (Status.STARTING, Status.ACTIVE)
+
+    # What comes.
+
+    def start(self, stored: StoredRoom | None, wake: WakeInfo) -> None:
+        """Start the core; `ready` tells how it went."""
+        self._around.scheduler.add(self)
+        self._around.changed(self)
+        self._run("start", self.core.start, stored, wake)
+
+    def join(self, number: int, request: JoinRequest) -> bool:
+        """A connection wants in. False: it came too early, and there are too many such. Needs
+        `takes_joins`."""
+        self._audience.add(stream_of(number))
+        if self._status is Status.STARTING:
+            if len(self._early) >= MAX_EARLY:
+                return False
+            self._early[number] = request
+            return True
+        self._links.add(number)
+        self._run("join", self.core.join, number, request)
+        self._around.changed(self)
+        return True
+
+    def refuse(self, stream: AttachStream[RunningRoom], link: int) -> None:
+        """Answer a join while the room is being released: it waits for RELEASED."""
+        self._audience.add(stream.number)
+        uid, generation = self.identity.room_uid, self.generation
+        stream.say(ended_down(uid, generation, pb.RoomEnded.REASON_CLOSING, link=link))
+        self._around.touch(stream)
+
+    def receive(self, number: int, frame: bytes) -> None:
+        """A frame of a connection's."""
+        if number in self._links:
+            self._run("frame", self.core.receive, number, frame)
+
+    def leave(self, number: int, clean: bool) -> None:
+        """A connection is gone. One the room does not know is no error."""
+        self._early.pop(number, None)
+        if number in self._links:
+            self._links.discard(number)
+            self._run("leave", self.core.leave, number, clean)
+            self._around.changed(self)
+
+    def drained(self, number: int, total_bytes: int) -> None:
+        """The router handed on so many bytes of the connection's, all together and modulo 2^32."""
+        if number in self._links:
+            self._run("frame", self.core.drained, number, total_bytes)
+
+    def hold(self, number: int, held: bool) -> None:
+        """Whether the connection is without credit, because too much waits on its stream."""
+        if number in self._links:
+            self._run("frame", self.core.hold, number, held)
+
+    def tick(self, due: Tick[RunningRoom]) -> None:
+        """A tick is due."""
+        self._tick_late.observe(due.late_s)
+        if due.late_s > meters.LATE_S:
+            meters.ticks_late.labels(self.identity.room_type).inc()
+        if due.skipped:
+            meters.ticks_skipped.labels(self.identity.room_type).inc(due.skipped)
+        began = time.perf_counter()
+        self._run("tick", self.core.tick)
+        self._tick_seconds.observe(time.perf_counter() - began)
+
+    def timer(self) -> None:
+        """The core's timer is due."""
+        self._run("timer", self.core.timer)
+
+    def durable(self, version: int) -> None:
+        """The state store has everything up to `version` on disk."""
+        self._durable = version
+        self._durable_moved.set()
+        self._run("durable", self.core.durable, version)
+
+    def need_base(self) -> None:
+        """The state store needs all of the state."""
+        self._run("base", self.core.need_base)
+
+    def move(self) -> None:
+        """Let the room end here, so that it starts elsewhere. One without connections hibernates."""
+        if self._status is Status.ACTIVE:
+            self._moving = bool(self._links)
+            self._run("hibernate", partial(self.core.hibernate, move=self._moving))
+
+    def lost(self, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
+        """The grant is gone: the room ends at once, and nothing more leaves it."""
+        self._log.warning("room_lost", reason=pb.RoomEnded.Reason.Name(reason), tick=self.core.tick_number)
+        self._release(reason, code)
+
+    def clock(self, now: float) -> Clock[RunningRoom]:
+        """Where the room's time is."""
+        return Clock(self, self.core.tick_number, self._fraction(now))
+
+    # Calls into the core.
+
+    def _run(self, call: str, method: Callable[..., object], *arguments: Any) -> None:
+        """Call the core: mark it, bound what it may break, carry out what comes of it."""
+        if self._status is Status.STOPPED or self.over.is_set():
+            return
+        now = _now()
+        self.core.shard_heard = self.shard.stream.heard(now.mono)
+        pulse = self._around.pulse
+        pulse.enter(self._marks[call], now.mono)
+        try:
+            method(*arguments, now)
+        except BaseException as error:
+            # What room code raises does not come out here: this is a fault of the engine's, or room code that
+            # asks for the end of the process. Whatever it is, it concerns this room only.
+            self._fail(error)
+            return
+        finally:
+            pulse.leave()
+        self._carry_out(now)
+
+    def _mark(self, call: str) -> bytes:
+        return culprit_bytes(self.identity.room_uid, self.generation, call, self.shard.address)
+
+    def _carry_out(self, now: Now) -> None:
+        carry = self._carry
+        for output in self.core.take_outputs():
+            carry[type(output)](output, now)
+        if self._status is Status.STOPPED or self.over.is_set():
+            return
+        status = self.core.status
+        if status is not self._status:
+            self._status = status
+            self._around.changed(self)
+            if status is Status.CLOSING:
+                self._around.scheduler.stop(self)
+                self._tell(pb.RoomEnded.REASON_CLOSING)
+        self._around.scheduler.set_timer(self, self.core.next_timer())
+        if self._early and status is Status.ACTIVE:
+            early, self._early = self._early, {}
+            for number, request in early.items():
+                self.join(number, request)
+
+    # What the core says.
+
+    def _frame(self, out: FrameOut, _now: Now) -> None:
+        first = stream_of(out.links[0])
+        if all(stream_of(link) == first for link in out.links):
+            self._to_stream(first, out, None)
+        else:
+            for number, indices in split(out).items():
+                self._to_stream(number, out, indices)
+
+    def _to_stream(self, number: int, out: FrameOut, indices: list[int] | None) -> None:
+        stream = self._around.stream(number)
+        if stream is not None:
+            stream.frames(self.generation, out, indices)
+            self._around.touch(stream)
+
+    def _say(self, number: int, down: pb.Down) -> None:
+        stream = self._around.stream(number)
+        if stream is not None:
+            stream.say(down)
+            self._around.touch(stream)
+
+    def _joined(self, out: JoinedOut, now: Now) -> None:
+        number = stream_of(out.link)
+        stream = self._around.stream(number)
+        if stream is None:
+            return
+        joined = pb.Joined(
+            room_no=stream.room_number(self),
+            version=out.version,
+            tick=out.tick,
+            fraction=self._fraction(now.mono),
+            tick_rate=out.tick_rate,
+            resumed=out.resumed,
+        )
+        self._say(number, pb.Down(links=[out.link & LINK_MASK], generation=self.generation, joined=joined))
+
+    def _close_link(self, out: CloseOut, _now: Now) -> None:
+        self._links.discard(out.link)
+        number, link = stream_of(out.link), out.link & LINK_MASK
+        close = pb.Close(code=out.code, reason=out.reason, retry_after_ms=out.retry_after_ms)
+        self._say(number, pb.Down(links=[link], generation=self.generation, close=close))
+        stream = self._around.stream(number)
+        if stream is not None:
+            stream.release(link)
+        self._around.changed(self)
+
+    def _record(self, out: RecordOut, now: Now) -> None:
+        self._last_version = out.version
+        self.shard.record(self.identity.room_uid, self.generation, out, now.mono)
+
+    def _base(self, out: BaseOut, now: Now) -> None:
+        self._last_version = out.version
+        self.shard.base(self.identity.room_uid, self.generation, out, now.mono)
+
+    def _await(self, out: AwaitOut, _now: Now) -> None:
+        pulse, mark = self._around.pulse, self._marks["await"]
+        steps = run_marked(out.awaitable, lambda: pulse.enter(mark, time.monotonic()), self._stepped)
+        task = asyncio.get_running_loop().create_task(_as_coroutine(steps))
+        self._awaits[out.token] = task
+        task.add_done_callback(partial(self._settled, out.token))
+
+    def _stepped(self) -> None:
+        """A step of room code's coroutine is done; it may have sent something."""
+        self._around.pulse.leave()
+        if self._status is not Status.STOPPED and not self.over.is_set():
+            self._carry_out(_now())
+        self._around.soon()
+
+    def _cancel(self, out: CancelOut, _now: Now) -> None:
+        task = self._awaits.pop(out.token, None)
+        if task is not None:
+            task.cancel()
+
+    def _settled(self, token: int, task: asyncio.Task[Any]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if self._awaits.pop(token, None) is not None:
+            self._run("settled", self.core.settled, token, None if error else task.result(), error)
+            self._around.soon()
+
+    def _is_ready(self, _out: ReadyOut, now: Now) -> None:
+        self._around.scheduler.start(self, self.core.tick_rate, now.mono)
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def _hibernated(self, out: HibernateOut, _now: Now) -> None:
+        self._last_version = out.version
+        self._begin_end(self._close(out))
+
+    def _stopped(self, out: StopOut, _now: Now) -> None:
+        self._stop(out)
+
+    def _write_log(self, out: LogOut, now: Now) -> None:
+        if not self._log_limit.allow(now.mono):
+            return
+        fields = dict(out.fields)
+        if out.traceback is not None:
+            fields["traceback"] = out.traceback
+        if self._log_limit.dropped:
+            fields["lines_dropped"], self._log_limit.dropped = self._log_limit.dropped, 0
+        bound = self._log.bind(tick=self.core.tick_number)
+        # Keys are room code's: none may meet a parameter's name.
+        getattr(bound, out.level)(
+            out.event, **{f"{k}_" if k in _RESERVED else k: v for k, v in fields.items()}
+        )
+
+    # The end.
+
+    def _fail(self, error: BaseException) -> None:
+        trace = "".join(traceback.format_exception(error))
+        self._log.error("room_fault", tick=self.core.tick_number, traceback=trace)
+        self._stop(StopOut(CloseCode.ROOM_STOPPED, trace))
+
+    def _stop(self, out: StopOut) -> None:
+        """The room ended by an error. Its clients hear of it now; the state store in its own time."""
+        self._status = Status.STOPPED
+        last_line = out.error.strip().rpartition("\n")[2]
+        self._log.error("room_stopped", code=out.code, error=last_line, tick=self.core.tick_number)
+        meters.rooms_stopped.labels(self.identity.room_type).inc()
+        self._tell(pb.RoomEnded.REASON_STOPPED, out.code)
+        self._drop_links()
+        self._around.scheduler.remove(self)
+        self._cancel_awaits()
+        if not self.ready.done():
+            self.ready.set_result(out)
+        self._around.changed(self)
+        self._begin_end(self._close_stopped(out))
+
+    def _begin_end(self, end: Coroutine[Any, Any, None]) -> None:
+        self._ending = asyncio.get_running_loop().create_task(end, name=f"end {self.identity.room_uid}")
+        self._ending.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._log.error("room_end_failed", exc_info=error)
+            self._release(pb.RoomEnded.REASON_RELEASED)
+
+    async def _close(self, out: HibernateOut) -> None:
+        await self._reach(out.version)
+        kind = store_pb.END_MOVED if self._moving else store_pb.END_HIBERNATED
+        closed = await self.shard.close(self._close_request(kind, out.version, out.tick, out.alarm_ms))
+        self._log.info("room_closed", kind=store_pb.End.Name(kind), tick=out.tick, version=out.version)
+        self._release(pb.RoomEnded.REASON_RELEASED if closed else pb.RoomEnded.REASON_FENCED)
+
+    async def _close_stopped(self, out: StopOut) -> None:
+        """Nothing before the tick that raised is lost: what was flushed is written before the grant ends."""
+        await self.shard.strike(
+            store_pb.StrikeRequest(
+                project=self.identity.project,
+                room_uid=self.identity.room_uid,
+                generation=self.generation,
+                error=out.error[-4_096:],
+            )
+        )
+        try:
+            async with asyncio.timeout(STOP_FLUSH_S):
+                await self._reach(self._last_version)
+                await self.shard.close(
+                    self._close_request(store_pb.END_STOPPED, self._durable, self.core.tick_number, None)
+                )
+        except TimeoutError:
+            # The state store is away. It ends the grant itself when the next host asks for the room.
+            self._log.warning("room_stop_unreported")
+        self._release(pb.RoomEnded.REASON_RELEASED)
+
+    async def _reach(self, version: int) -> None:
+        """Wait until the state store has this version."""
+        while self._durable < version:
+            self._durable_moved.clear()
+            await self._durable_moved.wait()
+
+    def _close_request(
+        self, kind: store_pb.End.ValueType, version: int, tick: int, alarm_ms: int | None
+    ) -> store_pb.CloseRequest:
+        return store_pb.CloseRequest(
+            project=self.identity.project,
+            room_uid=self.identity.room_uid,
+            generation=self.generation,
+            version=version,
+            tick=tick,
+            kind=kind,
+            alarm_ms=-1 if alarm_ms is None else alarm_ms,
+            host_id=self._around.host_id,
+        )
+
+    def _release(self, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
+        """Forget everything; nobody calls the room any more."""
+        if self.over.is_set():
+            return
+        self.over.set()
+        self._tell(reason, code)
+        self._drop_links()
+        self._cancel_awaits()
+        self._around.scheduler.remove(self)
+        self.shard.remove(self.identity.room_uid, self.generation)
+        if self._ending is not None and self._ending is not asyncio.current_task():
+            self._ending.cancel()
+        if not self.ready.done():
+            self.ready.set_result(StopOut(CloseCode.ROOM_MOVED, "the room's grant was lost while it started"))
+        self._around.changed(self)
+
+    def _tell(self, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
+        for number in self._audience:
+            self._say(number, ended_down(self.identity.room_uid, self.generation, reason, code))
+
+    def _drop_links(self) -> None:
+        for number in self._audience:
+            stream = self._around.stream(number)
+            if stream is not None:
+                stream.forget(self)
+        self._audience.clear()
+        self._links.clear()
+        self._early.clear()
+
+    def _cancel_awaits(self) -> None:
+        awaits, self._awaits = self._awaits, {}
+        for task in awaits.values():
+            task.cancel()
+
+    def _fraction(self, now: float) -> int:
+        return min(int(self._around.scheduler.fraction(self, now) * 256), 255)
+
+
+_RESERVED = frozenset({"event", "self", "level", "timestamp"})
+
+
+async def _as_coroutine(steps: Any) -> Any:
+    return await steps

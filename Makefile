@@ -37,6 +37,7 @@ check: ready ## Check style, types, the dependency law, the contract and the led
 	@set -e; for example in $(EXAMPLES); do echo "mypy $$example"; \
 	  (cd examples && ../$(BIN)/mypy --config-file ../pyproject.toml -p $$(basename $$example)); done
 	$(if $(wildcard tests/typing),$(BIN)/pyright tests/typing)
+	$(if $(wildcard tests/typing),$(BIN)/mypy $(wildcard tests/typing/*.py))
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.check_protos
 	$(BIN)/python -m tools.ledger

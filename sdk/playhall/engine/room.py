@@ -9,9 +9,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, final, get_args, get_origin, overload
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    final,
+    get_args,
+    get_origin,
+    overload,
+)
 
-from typing_extensions import Self, TypeVar
+from typing_extensions import TypeVar
 
 from playhall.engine.connection import Connection, JsonOut, Message
 from playhall.engine.entities import Entities

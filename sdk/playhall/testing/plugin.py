@@ -1,8 +1,8 @@
 """The pytest plugin: the fixture `room_host`, and the coroutine tests and fixtures that use it.
 
-They need no mark and no setting, and run on a loop of their own under a clock that only the test moves. A test
-that another async plugin has taken (pytest-asyncio by mark or in its auto mode, anyio by mark) is left to that
-plugin, and so is every test that does not use `room_host`.
+They need no mark and no setting, and run on a loop of their own under a clock that only the test moves. A
+test that another async plugin has taken (pytest-asyncio by mark or in its auto mode, anyio by mark) is left
+to that plugin, and so is every test that does not use `room_host`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Generic, Literal, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from typing_extensions import TypeVar
 
@@ -68,8 +68,8 @@ class TestRoom(Generic[R, S, P]):
         return cast(R, self._running.core.room)
 
     @property
-    def status(self) -> Literal["active", "hibernated"]:
-        """Whether the room runs. One that an error has stopped is hibernated: the next who comes wakes it."""
+    def status(self) -> str:
+        """ "active" or "hibernated". A room that an error has stopped is hibernated: the next who comes wakes it."""
         return "hibernated" if self._running is None else "active"
 
     def stored(self) -> RoomData:
@@ -230,8 +230,8 @@ class TestRoom(Generic[R, S, P]):
 
     def _start(self, reason: WakeReason) -> None:
         identity = RoomIdentity(PROJECT, self.id, f"uid-{self.id}")
-        self._running = Running(self._class, identity, self._store, self, self._host.now)
-        self._running.start(reason)
+        self._running = Running(self._class, identity, self._store, self, self._host.now, reason)
+        self._running.start()
 
     def _join(self, socket: Socket) -> None:
         running, hello, resume = self._running, socket.hello, socket.resume

@@ -59,6 +59,7 @@ class Running:
         store: RoomStore,
         events: Events,
         now: Callable[[], Now],
+        reason: WakeReason,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._store = store
@@ -69,14 +70,12 @@ class Running:
         self._ticks_from: tuple[float, int] | None = None
         self._pumping = False
         self._dead = False
-        self.generation = store.begin()
+        self.generation, self._wake = store.begin(reason, now().wall)
         self.core = RoomCore(room_class, identity=identity, generation=self.generation)
 
-    def start(self, reason: WakeReason) -> None:
+    def start(self) -> None:
         """Start from what is stored."""
-        now = self._now()
-        self.core.start(self._store.stored(), self._store.wake_info(reason, now.wall), now)
-        self.pump()
+        self.call(lambda now: self.core.start(self._store.stored(), self._wake, now))
 
     def kill(self) -> None:
         """End at once, as a process that is killed: nothing of the room runs any more."""

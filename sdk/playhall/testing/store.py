@@ -52,17 +52,14 @@ class RoomStore:
         self._generation = EPOCH << 32
         self._open = False
 
-    def begin(self) -> int:
-        """Grant the next generation."""
+    def begin(self, reason: WakeReason, wall: float) -> tuple[int, WakeInfo]:
+        """Grant the next generation, and say why the room starts: one that never ended has crashed."""
+        info = WakeInfo(
+            "crash" if self._open else reason, max(0.0, wall - self._saved_at), self._saved_at, self._tick
+        )
         self._generation += 1
         self._open = True
-        return self._generation
-
-    def wake_info(self, reason: WakeReason, wall: float) -> WakeInfo:
-        """Say why the room starts: a generation that never ended has crashed."""
-        if self._open:
-            reason = "crash"
-        return WakeInfo(reason, max(0.0, wall - self._saved_at), self._saved_at, self._tick)
+        return self._generation, info
 
     def stored(self) -> StoredRoom | None:
         """Return what a start reads; None for a room that never was."""

@@ -52,7 +52,6 @@ def refusal(tmp_path: Path, text: str) -> str:
     return str(caught.value).removeprefix(str(tmp_path.resolve()) + "/dots/")
 
 
-@pytest.mark.ledger("MIG-13", "MIG-14", "RTYPE-01")
 def test_everything_a_project_file_may_say_is_read(tmp_path: Path) -> None:
     got = project.load(write(tmp_path, WHOLE))
     assert got.project.slug == "two-games"

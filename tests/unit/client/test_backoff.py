@@ -23,7 +23,6 @@ def test_the_interval_doubles_from_a_quarter_second_to_ten_seconds() -> None:
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0, 10.0]
 
 
-@pytest.mark.ledger("RECO-08", "RECO-11")
 def test_a_moved_room_is_come_back_to_within_a_quarter_second_once_and_then_backs_off() -> None:
     backoff = Backoff(lambda: 1.0)
     waits = [highest(backoff, Reconnect.NOW) for _ in range(4)]

@@ -1,0 +1,377 @@
+"""`playhall.testing`: what a test may ask of a room, and that a room under test is a real one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from playhall.client import PlayhallError
+from playhall.room import Connection, Entity, Json, Message, Room, Schema, Wake, u32
+from playhall.testing import RoomHost, RoomStoppedError
+
+
+class Board(Entity):
+    n: u32 = 0
+
+
+class Mine(Entity):
+    n: u32 = 0
+
+
+class Piece(Entity):
+    at: u32
+    tags: Json[list[str]] = []  # noqa: RUF012
+
+
+class Secret(Entity, hidden=True):
+    word: str
+
+
+class Everything(Room[Board, Mine]):
+    schema = Schema(state=Board, private=Mine, entities=[Piece, Secret])
+    max_players = 3
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def on_create(self) -> None:
+        self.ran.append("create")
+        self.entities.add(Secret(word="xyzzy"))
+
+    def on_wake(self, wake: Wake) -> None:
+        self.ran.append(f"wake {wake.reason} {wake.elapsed:g}")
+
+    def on_join(self, conn: Connection) -> None:
+        self.ran.append(f"join {conn.player}")
+        if conn.meta == "banned":
+            raise PermissionError("go away")
+        self.entities.add(Piece(at=0), owner=conn.player, once=True)
+
+    def on_leave(self, conn: Connection) -> None:
+        self.ran.append(f"leave {conn.player}")
+
+    def on_message(self, conn: Connection, message: Message) -> None:
+        match message:
+            case "count":
+                self.state.n += 1
+                self.private(conn).n += 1
+            case "time":
+                self.send(conn, self.now())
+            case "tag":
+                self.entities.all(Piece)[0].tags.append("in place")
+            case "fail":
+                raise ValueError("a bug in a hook that stops nothing")
+            case "all":
+                self.broadcast({"type": "all", "from": conn.player, "list": [1]})
+
+    def on_tick(self, dt: float) -> None:
+        if self.state.n == 13:
+            raise RuntimeError("unlucky")
+
+
+class Slow(Room[Board]):
+    schema = Schema(state=Board)
+
+    async def on_message(self, conn: Connection, message: Message) -> None:
+        self.send(conn, "started")
+        await asyncio.sleep(1)
+        self.state.n += 1
+        self.send(conn, self.now())
+
+    async def on_hibernate(self) -> None:
+        await asyncio.sleep(5)
+
+    async def on_wake(self, wake: Wake) -> None:
+        await asyncio.sleep(2)
+
+
+@pytest.mark.ledger("TEST-01")
+async def test_a_host_holds_rooms_with_clients_of_their_own_under_one_clock(room_host: RoomHost) -> None:
+    one, two = room_host.room(Everything), room_host.room(Everything, id="two")
+    alice, bob = await one.connect("alice"), await two.connect("bob")
+    alice.send("count")
+    await one.tick(4)
+    assert (alice.state.n, bob.state.n) == (1, 0)
+    assert (one.room.tick, two.room.tick) == (4, 4)
+    assert (alice.room, bob.room) == ("main", "two")
+
+
+@pytest.mark.ledger("TEST-07")
+async def test_the_rooms_time_is_the_tests(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    alice.send("time")
+    await t.advance(2.5)
+    alice.send("time")
+    await t.tick()
+    [first, second] = alice.messages
+    assert isinstance(first, float)
+    assert isinstance(second, float)
+    assert second - first == pytest.approx(2.5)
+    assert t.room.tick == 51
+
+
+async def test_timers_of_asyncio_follow_the_tests_clock_too(room_host: RoomHost) -> None:
+    t = room_host.room(Slow)
+    alice = await t.connect("alice")
+    alice.send("go")
+    await t.tick(19)
+    assert (alice.state.n, alice.messages) == (0, ["started"])
+    await t.tick(2)
+    assert alice.state.n == 1
+    assert alice.messages[-1] == pytest.approx(t.room.now() - 0.05)
+
+
+@pytest.mark.ledger("TEST-05")
+async def test_a_room_that_stops_fails_the_tick_that_stopped_it(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    for _ in range(13):
+        alice.send("count")
+    with pytest.raises(RoomStoppedError, match="unlucky"):
+        await t.tick()
+    assert (t.status, alice.status, alice.closed_with) == ("hibernated", "closed", 4007)
+    await t.tick()
+    bob = await t.connect("bob")
+    for _ in range(13):
+        bob.send("count")
+    with pytest.raises(RoomStoppedError, match="unlucky"):
+        await t.advance(1)
+
+
+@pytest.mark.ledger("RECO-09")
+async def test_a_stopped_room_wakes_from_what_was_before_the_tick_that_raised(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    for _ in range(12):
+        alice.send("count")
+    await t.tick()
+    alice.send("count")
+    with pytest.raises(RoomStoppedError):
+        await t.tick()
+    assert alice.events == ["waking", "closed"]
+    back = await t.connect("alice")
+    assert back.state.n == 12
+
+
+async def test_errors_that_stop_nothing_are_kept_for_the_test(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    alice.send("fail")
+    await t.tick()
+    [error] = t.errors
+    assert "a bug in a hook that stops nothing" in error
+    assert "on_message" in error
+    assert alice.status == "open"
+
+
+@pytest.mark.ledger("TEST-06")
+async def test_connect_raises_the_code_the_room_refuses_with(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    with pytest.raises(PlayhallError) as refused:
+        await t.connect("mallory", meta="banned")
+    assert refused.value.code == 4006
+    for player in ("a", "b", "c"):
+        await t.connect(player)
+    with pytest.raises(PlayhallError) as full:
+        await t.connect("d")
+    assert full.value.code == 4003
+
+
+@pytest.mark.ledger("TEST-06")
+async def test_reconnected_is_done_at_once_when_the_client_is_back(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    await t.crash()
+    at = room_host.now()
+    await alice.reconnected()
+    assert room_host.now() == at
+    await alice.drop()
+    assert (alice.status, alice.closed_with) == ("reconnecting", 1006)
+    await alice.reconnected()
+    assert (alice.status, alice.closed_with) == ("open", None)
+    assert room_host.now().mono - at.mono == pytest.approx(0.25)
+    await t.advance(1)
+    await alice.reconnected()
+    assert alice.events[-4:] == ["waking", "restored", "disconnected", "restored"]
+
+
+async def test_reconnected_fails_for_a_client_that_does_not_come_back(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    await t.connect("alice")
+    assert alice.closed_with == 4012
+    with pytest.raises(AssertionError, match="does not come back"):
+        await alice.reconnected()
+
+
+@pytest.mark.ledger("RECO-08")
+async def test_a_crash_wakes_the_room_and_joins_its_clients_without_anyone_having_left(
+    room_host: RoomHost,
+) -> None:
+    t = room_host.room(Everything)
+    alice, bob = await t.connect("alice"), await t.connect("bob")
+    before = alice.generation
+    alice.send("count")
+    await t.tick()
+    await t.crash()
+    assert t.room.ran == ["wake crash 0", "join alice", "join bob"]
+    assert bob.events == ["disconnected", "restored"]
+    assert (alice.state.n, bob.state.n, alice.private.n) == (1, 1, 1)
+    assert alice.generation != before
+    assert sorted(piece.owner or "" for piece in bob.entities.all(Piece)) == ["alice", "bob"]
+
+
+async def test_a_room_that_crashed_with_nobody_in_it_waits_for_the_next(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    await alice.leave()
+    await t.crash()
+    assert t.status == "hibernated"
+    await t.advance(7)
+    await t.wake()
+    assert t.room.ran == ["wake crash 7"]
+
+
+@pytest.mark.ledger("RECO-10")
+async def test_hibernate_ends_connections_for_good_and_keeps_the_state(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    alice.send("count")
+    await t.tick()
+    room = t.room
+    await t.hibernate()
+    assert room.ran == ["create", "join alice", "leave alice"]
+    assert (t.status, alice.status, alice.closed_with) == ("hibernated", "closed", 4011)
+    await t.advance(600)
+    assert (t.status, alice.status) == ("hibernated", "closed")
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = t.room
+    back = await t.connect("alice")
+    assert (back.state.n, back.private.n) == (1, 1)
+    assert t.room.ran == ["wake connect 600", "join alice"]
+
+
+async def test_hibernate_and_wake_take_the_time_their_hooks_need(room_host: RoomHost) -> None:
+    t = room_host.room(Slow)
+    await t.connect("alice")
+    at = room_host.now().mono
+    await t.hibernate()
+    assert room_host.now().mono - at == pytest.approx(5)
+    await t.wake()
+    assert room_host.now().mono - at == pytest.approx(7)
+    assert t.status == "active"
+
+
+async def test_a_room_hibernates_by_itself_thirty_seconds_after_the_last_has_left(
+    room_host: RoomHost,
+) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    await alice.leave()
+    await t.advance(29.9)
+    assert t.status == "active"
+    await t.advance(0.2)
+    assert t.status == "hibernated"
+    await t.tick(3)
+
+
+@pytest.mark.ledger("TEST-20")
+async def test_stored_shows_what_clients_never_see(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    with pytest.raises(LookupError):
+        t.stored()
+    alice = await t.connect("alice")
+    alice.send("count")
+    await t.tick()
+    assert alice.entities.all(Secret) == []
+    assert alice.entities.count(Entity) == 1
+    stored = t.stored()
+    [secret] = stored.all(Secret)
+    assert (secret.fields, secret.owner) == ({"word": "xyzzy"}, None)
+    assert (stored.state, stored.private) == ({"n": 1}, {"alice": {"n": 1}})
+    [piece] = stored.all(Piece)
+    assert (piece.owner, piece.fields) == ("alice", {"at": 0, "tags": []})
+
+
+async def test_expectations(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice, bob = await t.connect("alice"), await t.connect("bob")
+    bob.send("all")
+    await t.tick()
+    alice.expect_message({"type": "all", "from": "bob"})
+    alice.expect_message({"list": [1]})
+    with pytest.raises(AssertionError):
+        alice.expect_message({"type": "all", "from": "alice"})
+    with pytest.raises(AssertionError):
+        alice.expect_message("all")
+    [secret], [piece] = t.room.entities.all(Secret), t.room.entities.all(Piece, owner="bob")
+    alice.expect_sees(piece)
+    alice.expect_not_sees(secret)
+    with pytest.raises(AssertionError):
+        alice.expect_sees(secret)
+    with pytest.raises(AssertionError):
+        alice.expect_not_sees(piece)
+
+
+async def test_last_update_tells_what_changed(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    t.room.entities.all(Piece)[0].at = 9
+    await t.tick()
+    assert alice.last_update is not None
+    assert alice.last_update.changes.changed == [(alice.entities.all(Piece)[0], frozenset({"at"}))]
+    assert alice.last_update.tick == t.room.tick
+
+
+async def test_json_that_was_changed_in_place_is_reported(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    alice.send("tag")
+    with pytest.raises(AssertionError, match=r"piece \d+: tags was changed in place"):
+        await t.tick()
+
+
+async def test_others_see_a_drop_as_a_drop(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice, bob = await t.connect("alice"), await t.connect("bob")
+    seen: list[tuple[str, bool]] = []
+    bob.presence.on_change(lambda entry, _: seen.append((entry.player, entry.connected)))
+    await alice.drop()
+    await t.tick()
+    await alice.reconnected()
+    await t.tick()
+    assert seen == [("alice", False), ("alice", True)]
+
+
+@pytest.mark.ledger("RECO-03")
+async def test_a_client_that_was_dropped_resumes(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice, bob = await t.connect("alice"), await t.connect("bob")
+    kept = {piece.owner: piece for piece in alice.entities.all(Piece)}
+    generation = alice.generation
+    await alice.drop()
+    t.room.entities.all(Piece, owner="bob")[0].at = 4
+    carol = await t.connect("carol")
+    await alice.reconnected()
+    assert alice.generation == generation
+    assert {piece.owner: piece.at for piece in alice.entities.all(Piece)} == {
+        "alice": 0,
+        "bob": 4,
+        "carol": 0,
+    }
+    assert all(alice.entities.first(Piece, owner=owner) is piece for owner, piece in kept.items())
+    assert len(bob.entities.all(Piece)) == len(carol.entities.all(Piece)) == 3
+
+
+async def test_two_rooms_cannot_have_one_id(room_host: RoomHost) -> None:
+    room_host.room(Everything)
+    with pytest.raises(ValueError, match="main"):
+        room_host.room(Everything)
+
+
+@pytest.mark.asyncio
+async def test_on_another_plugins_loop_it_says_what_to_do(room_host: RoomHost) -> None:
+    with pytest.raises(RuntimeError, match="mark off"):
+        await room_host.room(Everything).connect("alice")

@@ -221,7 +221,7 @@ class KeysServicer(object):
     """
 
     def CreateKey(self, request, context):
-        """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN.
+        """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN, E_INVALID, E_QUOTA (1,000 keys).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -385,7 +385,8 @@ class BuildsServicer(object):
     """
 
     def RegisterBuild(self, request, context):
-        """Registers a build. Idempotent by bundle hash: the same bundle is the same build. Errors: E_UNKNOWN, E_INVALID.
+        """Registers a build. Idempotent by bundle hash: the same bundle is the same build, its location and site become those of this
+        request, and other room types under its hash are refused. Errors: E_UNKNOWN, E_INVALID.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -574,15 +575,16 @@ class RegistryServicer(object):
     """
 
     def LookupRoom(self, request, context):
-        """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (no such project or room).
+        """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (detail `what`: project or room).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateRoom(self, request, context):
-        """Creates a room and its room_uid; with `or_get`, gives the one there is. Durable before the answer. Errors: E_EXISTS, E_INVALID,
-        E_UNKNOWN (project, or no build is live).
+        """Creates a room and its room_uid; with `or_get`, gives the one there is, as it is: its type may be another than the request's.
+        Durable before the answer. Errors: E_EXISTS, E_INVALID (also: the live build has no such type), E_UNKNOWN (detail `what`:
+        project, or build where none is live).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -624,7 +626,8 @@ class RegistryServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RegisterShard(self, request, context):
-        """A shard announces itself and gets its epoch: see protocols, Shard start. Errors: E_STALE_VOLUME, E_EMPTY_VOLUME.
+        """A shard announces itself and gets its epoch: see protocols, Shard start. The first shard of all owns every slot. Errors:
+        E_INVALID, E_STALE_VOLUME, E_EMPTY_VOLUME, E_FULL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

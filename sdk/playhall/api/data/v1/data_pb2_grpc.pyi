@@ -89,7 +89,7 @@ class KeysStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> KeysAsyncStub: ...
     CreateKey: _grpc.UnaryUnaryMultiCallable[_data_pb2.CreateKeyRequest, _data_pb2.CreateKeyResponse]
-    """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN."""
+    """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN, E_INVALID, E_QUOTA (1,000 keys)."""
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_data_pb2.RevokeKeyRequest, _data_pb2.RevokeKeyResponse]
     """Ends a key. Idempotent. Errors: E_UNKNOWN."""
     ListKeys: _grpc.UnaryUnaryMultiCallable[_data_pb2.ListKeysRequest, _data_pb2.ListKeysResponse]
@@ -101,7 +101,7 @@ class KeysAsyncStub(KeysStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateKey: _aio.UnaryUnaryMultiCallable[_data_pb2.CreateKeyRequest, _data_pb2.CreateKeyResponse]  # type: ignore[assignment]
-    """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN."""
+    """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN, E_INVALID, E_QUOTA (1,000 keys)."""
     RevokeKey: _aio.UnaryUnaryMultiCallable[_data_pb2.RevokeKeyRequest, _data_pb2.RevokeKeyResponse]  # type: ignore[assignment]
     """Ends a key. Idempotent. Errors: E_UNKNOWN."""
     ListKeys: _aio.UnaryUnaryMultiCallable[_data_pb2.ListKeysRequest, _data_pb2.ListKeysResponse]  # type: ignore[assignment]
@@ -116,7 +116,7 @@ class KeysServicer(metaclass=_abc_1.ABCMeta):
         request: _data_pb2.CreateKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_data_pb2.CreateKeyResponse, _abc.Awaitable[_data_pb2.CreateKeyResponse]]:
-        """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN."""
+        """Makes a key; the secret is in this answer and nowhere else again. Errors: E_UNKNOWN, E_INVALID, E_QUOTA (1,000 keys)."""
 
     @_abc_1.abstractmethod
     def RevokeKey(
@@ -144,7 +144,9 @@ class BuildsStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> BuildsAsyncStub: ...
     RegisterBuild: _grpc.UnaryUnaryMultiCallable[_data_pb2.RegisterBuildRequest, _data_pb2.RegisterBuildResponse]
-    """Registers a build. Idempotent by bundle hash: the same bundle is the same build. Errors: E_UNKNOWN, E_INVALID."""
+    """Registers a build. Idempotent by bundle hash: the same bundle is the same build, its location and site become those of this
+    request, and other room types under its hash are refused. Errors: E_UNKNOWN, E_INVALID.
+    """
     GoLive: _grpc.UnaryUnaryMultiCallable[_data_pb2.GoLiveRequest, _data_pb2.GoLiveResponse]
     """Makes a build live under a new deploy_seq. Errors: E_UNKNOWN."""
     GetLiveBuild: _grpc.UnaryUnaryMultiCallable[_data_pb2.GetLiveBuildRequest, _data_pb2.GetLiveBuildResponse]
@@ -156,7 +158,9 @@ class BuildsAsyncStub(BuildsStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RegisterBuild: _aio.UnaryUnaryMultiCallable[_data_pb2.RegisterBuildRequest, _data_pb2.RegisterBuildResponse]  # type: ignore[assignment]
-    """Registers a build. Idempotent by bundle hash: the same bundle is the same build. Errors: E_UNKNOWN, E_INVALID."""
+    """Registers a build. Idempotent by bundle hash: the same bundle is the same build, its location and site become those of this
+    request, and other room types under its hash are refused. Errors: E_UNKNOWN, E_INVALID.
+    """
     GoLive: _aio.UnaryUnaryMultiCallable[_data_pb2.GoLiveRequest, _data_pb2.GoLiveResponse]  # type: ignore[assignment]
     """Makes a build live under a new deploy_seq. Errors: E_UNKNOWN."""
     GetLiveBuild: _aio.UnaryUnaryMultiCallable[_data_pb2.GetLiveBuildRequest, _data_pb2.GetLiveBuildResponse]  # type: ignore[assignment]
@@ -171,7 +175,9 @@ class BuildsServicer(metaclass=_abc_1.ABCMeta):
         request: _data_pb2.RegisterBuildRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_data_pb2.RegisterBuildResponse, _abc.Awaitable[_data_pb2.RegisterBuildResponse]]:
-        """Registers a build. Idempotent by bundle hash: the same bundle is the same build. Errors: E_UNKNOWN, E_INVALID."""
+        """Registers a build. Idempotent by bundle hash: the same bundle is the same build, its location and site become those of this
+        request, and other room types under its hash are refused. Errors: E_UNKNOWN, E_INVALID.
+        """
 
     @_abc_1.abstractmethod
     def GoLive(
@@ -199,10 +205,11 @@ class RegistryStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> RegistryAsyncStub: ...
     LookupRoom: _grpc.UnaryUnaryMultiCallable[_data_pb2.LookupRoomRequest, _data_pb2.LookupRoomResponse]
-    """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (no such project or room)."""
+    """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (detail `what`: project or room)."""
     CreateRoom: _grpc.UnaryUnaryMultiCallable[_data_pb2.CreateRoomRequest, _data_pb2.CreateRoomResponse]
-    """Creates a room and its room_uid; with `or_get`, gives the one there is. Durable before the answer. Errors: E_EXISTS, E_INVALID,
-    E_UNKNOWN (project, or no build is live).
+    """Creates a room and its room_uid; with `or_get`, gives the one there is, as it is: its type may be another than the request's.
+    Durable before the answer. Errors: E_EXISTS, E_INVALID (also: the live build has no such type), E_UNKNOWN (detail `what`:
+    project, or build where none is live).
     """
     MarkHasState: _grpc.UnaryUnaryMultiCallable[_data_pb2.MarkHasStateRequest, _data_pb2.MarkHasStateResponse]
     """Notes that the first state of a room is stored. Idempotent. Errors: E_UNKNOWN."""
@@ -215,7 +222,9 @@ class RegistryStub:
     GetShardMap: _grpc.UnaryUnaryMultiCallable[_data_pb2.GetShardMapRequest, _data_pb2.GetShardMapResponse]
     """Reads which shard owns which slots."""
     RegisterShard: _grpc.UnaryUnaryMultiCallable[_data_pb2.RegisterShardRequest, _data_pb2.RegisterShardResponse]
-    """A shard announces itself and gets its epoch: see protocols, Shard start. Errors: E_STALE_VOLUME, E_EMPTY_VOLUME."""
+    """A shard announces itself and gets its epoch: see protocols, Shard start. The first shard of all owns every slot. Errors:
+    E_INVALID, E_STALE_VOLUME, E_EMPTY_VOLUME, E_FULL.
+    """
 
 @_typing.type_check_only
 class RegistryAsyncStub(RegistryStub):
@@ -223,10 +232,11 @@ class RegistryAsyncStub(RegistryStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     LookupRoom: _aio.UnaryUnaryMultiCallable[_data_pb2.LookupRoomRequest, _data_pb2.LookupRoomResponse]  # type: ignore[assignment]
-    """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (no such project or room)."""
+    """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (detail `what`: project or room)."""
     CreateRoom: _aio.UnaryUnaryMultiCallable[_data_pb2.CreateRoomRequest, _data_pb2.CreateRoomResponse]  # type: ignore[assignment]
-    """Creates a room and its room_uid; with `or_get`, gives the one there is. Durable before the answer. Errors: E_EXISTS, E_INVALID,
-    E_UNKNOWN (project, or no build is live).
+    """Creates a room and its room_uid; with `or_get`, gives the one there is, as it is: its type may be another than the request's.
+    Durable before the answer. Errors: E_EXISTS, E_INVALID (also: the live build has no such type), E_UNKNOWN (detail `what`:
+    project, or build where none is live).
     """
     MarkHasState: _aio.UnaryUnaryMultiCallable[_data_pb2.MarkHasStateRequest, _data_pb2.MarkHasStateResponse]  # type: ignore[assignment]
     """Notes that the first state of a room is stored. Idempotent. Errors: E_UNKNOWN."""
@@ -239,7 +249,9 @@ class RegistryAsyncStub(RegistryStub):
     GetShardMap: _aio.UnaryUnaryMultiCallable[_data_pb2.GetShardMapRequest, _data_pb2.GetShardMapResponse]  # type: ignore[assignment]
     """Reads which shard owns which slots."""
     RegisterShard: _aio.UnaryUnaryMultiCallable[_data_pb2.RegisterShardRequest, _data_pb2.RegisterShardResponse]  # type: ignore[assignment]
-    """A shard announces itself and gets its epoch: see protocols, Shard start. Errors: E_STALE_VOLUME, E_EMPTY_VOLUME."""
+    """A shard announces itself and gets its epoch: see protocols, Shard start. The first shard of all owns every slot. Errors:
+    E_INVALID, E_STALE_VOLUME, E_EMPTY_VOLUME, E_FULL.
+    """
 
 class RegistryServicer(metaclass=_abc_1.ABCMeta):
     """What routers need: rooms by id, the shard map, keys, host tokens. Service secret."""
@@ -250,7 +262,7 @@ class RegistryServicer(metaclass=_abc_1.ABCMeta):
         request: _data_pb2.LookupRoomRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_data_pb2.LookupRoomResponse, _abc.Awaitable[_data_pb2.LookupRoomResponse]]:
-        """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (no such project or room)."""
+        """Finds a room by its id, and everything that is needed to wake it. Errors: E_UNKNOWN (detail `what`: project or room)."""
 
     @_abc_1.abstractmethod
     def CreateRoom(
@@ -258,8 +270,9 @@ class RegistryServicer(metaclass=_abc_1.ABCMeta):
         request: _data_pb2.CreateRoomRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_data_pb2.CreateRoomResponse, _abc.Awaitable[_data_pb2.CreateRoomResponse]]:
-        """Creates a room and its room_uid; with `or_get`, gives the one there is. Durable before the answer. Errors: E_EXISTS, E_INVALID,
-        E_UNKNOWN (project, or no build is live).
+        """Creates a room and its room_uid; with `or_get`, gives the one there is, as it is: its type may be another than the request's.
+        Durable before the answer. Errors: E_EXISTS, E_INVALID (also: the live build has no such type), E_UNKNOWN (detail `what`:
+        project, or build where none is live).
         """
 
     @_abc_1.abstractmethod
@@ -308,6 +321,8 @@ class RegistryServicer(metaclass=_abc_1.ABCMeta):
         request: _data_pb2.RegisterShardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_data_pb2.RegisterShardResponse, _abc.Awaitable[_data_pb2.RegisterShardResponse]]:
-        """A shard announces itself and gets its epoch: see protocols, Shard start. Errors: E_STALE_VOLUME, E_EMPTY_VOLUME."""
+        """A shard announces itself and gets its epoch: see protocols, Shard start. The first shard of all owns every slot. Errors:
+        E_INVALID, E_STALE_VOLUME, E_EMPTY_VOLUME, E_FULL.
+        """
 
 def add_RegistryServicer_to_server(servicer: RegistryServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

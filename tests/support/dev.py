@@ -1,0 +1,108 @@
+"""`playhall dev` as a child process, on a copy of an example that tests may change.
+
+    with dev_server(tmp_path) as dev:
+        page.goto(dev.url)
+
+It is there when the game is served, and gone, with all that it started, when the block is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+START_S = 90.0
+STOP_S = 20.0
+_NOT_COPIED = shutil.ignore_patterns(".playhall", "__pycache__", "dist", ".*_cache")
+
+
+@dataclass(frozen=True)
+class DevServer:
+    """A `playhall dev` that serves. `pids` are those of its services, by name, when it began to."""
+
+    url: str
+    guest_url: str
+    pids: dict[str, int]
+    folder: Path
+    log_path: Path
+
+    def log(self) -> str:
+        """All it printed so far."""
+        return self.log_path.read_text(errors="replace")
+
+
+@contextmanager
+def dev_server(directory: Path, example: str = "dots") -> Iterator[DevServer]:
+    """Serve a copy of an example from below `directory`, at a free port."""
+    folder = _copy(directory, example)
+    log_path = directory / "dev.log"
+    reader, writer = os.pipe()
+    command = [str(Path(sys.executable).parent / "playhall"), "dev", str(folder), "--port", "0"]
+    with open(reader, "rb") as ready, log_path.open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            env={**_environment(), "PLAYHALL_READY_FD": str(writer)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[writer],
+            process_group=0,
+        )
+        os.close(writer)
+        try:
+            line = _read_line(ready.fileno(), time.monotonic() + START_S)
+            if not line.endswith(b"\n"):
+                raise AssertionError(f"playhall dev did not start\n{log_path.read_text(errors='replace')}")
+            addresses = json.loads(line)
+            yield DevServer(addresses["url"], addresses["guest_url"], addresses["pids"], folder, log_path)
+        except BaseException:
+            print(log_path.read_text(errors="replace"))
+            raise
+        finally:
+            _stop(process)
+
+
+def _copy(directory: Path, example: str) -> Path:
+    """Lay out what the example's build needs: itself, and the client at the place it is built from."""
+    folder = directory / "examples" / example
+    shutil.copytree(ROOT / "examples" / example, folder, ignore=_NOT_COPIED)
+    (directory / "clients").symlink_to(ROOT / "clients")
+    return folder
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PLAYHALL_")}
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop it as a person does; what does not stop in time is killed, and fails the test."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise AssertionError(f"playhall dev still ran {STOP_S} s after Ctrl-C") from None
+
+
+def _read_line(fd: int, deadline: float) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        readable, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(fd, 65_536) if readable else b""
+        if not piece:
+            return line
+        line += piece
+    return line

@@ -257,7 +257,7 @@ class _Output:
         return f"{{\n{lines}}}\n"
 
     def _arguments(self, spec: KindSpec) -> str:
-        fields = [object_literal(_field(field)) for field in spec.fields]
+        fields = [object_literal(_field(field), width=100) for field in spec.fields]
         text = array(fields)
         if len(fields) > 1 and "\n" not in text:
             text = "[\n" + "".join(f"  {field},\n" for field in fields) + "]"

@@ -9,19 +9,22 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import indent
 from typing import Annotated, Any, Final, ForwardRef, Literal, NewType, get_args, get_origin
 
 import typing_extensions
 
-__all__ = ["MAX_WIDTH", "RESERVED", "TypeWriter", "array", "comment", "key", "literal", "object_literal"]
+__all__ = ["RESERVED", "WIDTH", "TypeWriter", "array", "comment", "key", "literal", "object_literal"]
 
-MAX_WIDTH: Final = 110
+WIDTH: Final = 80
+"""Columns of a value that stands behind a name; wider ones get a line for each item."""
+
 MAX_SAFE_INT: Final = 2**53 - 1
 
 _TAKEN: Final = """
-await break case catch class const continue debugger default delete do else enum export extends false finally for
-function if implements import in instanceof interface let new null package private protected public return static
-super switch this throw true try typeof var void while with yield
+await break case catch class const continue debugger default delete do else enum export extends false finally
+for function if implements import in instanceof interface let new null package private protected public
+return static super switch this throw true try typeof var void while with yield
 any arguments boolean eval never number object string undefined unknown
 Array Infinity NaN Number Partial Readonly Record Uint8Array
 """
@@ -80,24 +83,23 @@ def _float(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def array(items: Sequence[str]) -> str:
-    """Return an array, on one line where it fits."""
-    return _wrapped("[", items, "]", "")
+def array(items: Sequence[str], width: int = WIDTH) -> str:
+    """Return an array, on one line where that is no wider than `width`."""
+    return _wrapped("[", items, "]", "", width)
 
 
-def object_literal(items: Sequence[tuple[str, str]]) -> str:
-    """Return an object, on one line where it fits."""
-    return _wrapped("{", [f"{key(name)}: {value}" for name, value in items], "}", " ")
+def object_literal(items: Sequence[tuple[str, str]], width: int = WIDTH) -> str:
+    """Return an object, on one line where that is no wider than `width`."""
+    return _wrapped("{", [f"{key(name)}: {value}" for name, value in items], "}", " ", width)
 
 
-def _wrapped(start: str, items: Sequence[str], end: str, space: str) -> str:
+def _wrapped(start: str, items: Sequence[str], end: str, space: str, width: int) -> str:
     if not items:
         return start + end
     line = f"{start}{space}{', '.join(items)}{space}{end}"
-    # What stands before it on the line is not known here; a declaration's beginning is short.
-    if len(line) <= MAX_WIDTH - 30 and "\n" not in line:
+    if len(line) <= width and "\n" not in line:
         return line
-    indented = "".join(f"  {item},\n".replace("\n", "\n  ").removesuffix("  ") for item in items)
+    indented = indent("".join(f"{item},\n" for item in items), "  ")
     return f"{start}\n{indented}{end}"
 
 
@@ -208,7 +210,7 @@ def _unwrap(hint: Any) -> Any:
 
 
 def _bare(hint: Any, required: bool) -> tuple[Any, bool]:
-    """Return the type of a TypedDict's item without Required, NotRequired and ReadOnly, and if it is required.
+    """Return the type of a TypedDict's item without its qualifiers, and whether it is required.
 
     Python itself does not see them in text, which is what all annotations are under the future import.
     """
@@ -226,9 +228,7 @@ def _bare(hint: Any, required: bool) -> tuple[Any, bool]:
 
 
 def _union(parts: Sequence[str]) -> str:
-    return " | ".join(
-        dict.fromkeys(_grouped(part) if part.startswith("readonly ") else part for part in parts)
-    )
+    return " | ".join(dict.fromkeys(parts))
 
 
 def _grouped(text: str) -> str:

@@ -137,7 +137,9 @@ class IntType(FieldType):
         bits = int(name[1:])
         self.name = name
         self.fixed_size = bits // 8
-        self.lo, self.hi = (0, 2**bits - 1) if name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        signed = name[0] == "i"
+        self.lo = -(1 << bits - 1) if signed else 0
+        self.hi = (1 << bits - signed) - 1
         self._write, self._read = write, read
 
     def accept(self, value: object) -> int:
@@ -206,7 +208,7 @@ class QuantisedType(FieldType):
         if not math.isfinite(self.hi - self.lo):
             raise ValueError(f"{self.name}({lo}, {hi}): the bounds are too far apart")
         self.fixed_size = bits // 8
-        self._steps = 2**bits - 1
+        self._steps = (1 << bits) - 1
         self.zero = self.value_of(self.step_of(min(max(0.0, self.lo), self.hi)))
 
     @property
@@ -331,9 +333,6 @@ class JsonValue:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JsonValue) and JSON.same(self, other)
 
-    def __hash__(self) -> int:
-        raise TypeError("a JsonValue cannot be hashed")
-
     def __repr__(self) -> str:
         return f"JsonValue({self.data.decode()})"
 
@@ -388,6 +387,8 @@ def _utf8_size(text: str) -> int:
 
 
 def _as_float(value: object) -> float:
+    if type(value) is float:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float | numbers.Real):
         raise _wrong_type("float", value)
     try:

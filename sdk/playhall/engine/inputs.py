@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from typing_extensions import dataclass_transform
 
 from playhall.engine.declaring import KIND_NAME, Declaration, Local, snake_case
+from playhall.engine.fields import JSON
 from playhall.engine.specs import MAX_ENTITY, KindSpec
+from playhall.engine.wire import Writer
 
 __all__ = ["Input", "input_of", "input_spec_of", "input_values"]
 
@@ -107,12 +109,12 @@ else:
             )
 
         def __hash__(self):
-            return hash(
-                (
-                    type(self),
-                    tuple(f.type.load(v) for f, v in zip(self._spec.fields, self._values, strict=True)),
-                )
-            )
+            # By their bytes, as equality is by bits; equal JSON may be written in several ways.
+            out = Writer()
+            for field, stored in zip(self._spec.fields, self._values, strict=True):
+                if field.type is not JSON:
+                    field.type.encode(out, stored)
+            return hash((type(self), out.finish()))
 
         def __reduce__(self):
             return _revive, (type(self), self._values)

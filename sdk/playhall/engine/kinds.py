@@ -211,6 +211,7 @@ if TYPE_CHECKING:
             """Write a range of a bytes field; a gap before it is filled with zeros."""
 
 else:
+    _SLOTS = frozenset({"_home", "_id", "_owner", "_size", "_spec", "_values"})
 
     class _KindMeta(type):
         """Makes a kind of a class body."""
@@ -242,11 +243,14 @@ else:
                     f"{cls_name}: {parent.__name__} is a kind, and a kind cannot be subclassed; "
                     "move what they share to a base with abstract=True"
                 )
-        for word in sorted(RESERVED & ns.keys()):
+        annotations = ns.get("__annotations__", {})
+        for word in sorted((RESERVED | _SLOTS) & (ns.keys() | annotations.keys())):
             raise TypeError(f"{cls_name}.{word}: this name is reserved")
+        for name, value in ns.items():
+            if isinstance(value, Local) and name not in annotations:
+                raise TypeError(f"{cls_name}.{name}: a local slot needs a type: {name}: float = local(0.0)")
         if "__slots__" in ns:
             raise TypeError(f"{cls_name}: a kind has its slots already; declare more by local()")
-        annotations = ns.get("__annotations__", {})
         defaults = {name: ns.pop(name) for name in annotations if name in ns}
         inherited = _inherited(parents)
         for name in sorted({field.name for field in inherited} & ns.keys()):

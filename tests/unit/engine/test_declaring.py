@@ -295,6 +295,9 @@ class Positioned(Entity, abstract=True):
     def left(self) -> None:
         self.x -= 1
 
+    def right(self) -> None:
+        self.x += 1
+
 
 class Armed(Entity, abstract=True):
     ammo: u8 = 9
@@ -305,8 +308,15 @@ def test_abstract_kinds_are_bases_of_fields() -> None:
         hp: u8 = 3
         y: f32 = 5
 
+        def right(self) -> None:
+            super().right()
+            super().right()
+
     assert list(types_of(Orc)) == ["x", "y", "ammo", "hp"]
     orc = Orc(x=2)
+    orc.left()
+    orc.left()
+    orc.right()
     orc.left()
     assert (orc.x, orc.y, orc.ammo, orc.hp, orc.seen) == (1, 5, 9, 3, 0)
     assert isinstance(orc, Positioned)
@@ -355,5 +365,10 @@ def test_kinds_stay_slotted() -> None:
     assert Good().hello() == "hello"
     with pytest.raises(TypeError, match="slots already"):
         declare({"x": u8}, {"__slots__": ("y",)})
+    with pytest.raises(TypeError, match=r"Thing\.speed: a local slot needs a type"):
+        declare({}, {"speed": local(3.0)})
+    for name in ("_values", "_home"):
+        with pytest.raises(TypeError, match=f"{name}: this name is reserved"):
+            declare({name: Any}, {name: local(3)})
     with pytest.raises(TypeError, match="takes a default or a factory"):
         local()  # type: ignore[call-overload]

@@ -45,6 +45,10 @@ def test_compared_by_value() -> None:
     assert Control(dx=1, dy=2) != Control(dx=1, dy=3)
     other: object = Other(dx=1, dy=2)
     assert Control(dx=1, dy=2) != other
+    nan, other_nan = float("nan"), float("nan")
+    assert Control(dx=1, dy=2, aim=nan) == Control(dx=1, dy=2, aim=other_nan)
+    assert hash(Control(dx=1, dy=2, aim=nan)) == hash(Control(dx=1, dy=2, aim=other_nan))
+    assert Control(dx=1, dy=2, aim=0.0) != Control(dx=1, dy=2, aim=-0.0)
     assert pickle.loads(pickle.dumps(Control(dx=1, dy=2))) == Control(dx=1, dy=2)
 
 
@@ -99,7 +103,9 @@ def test_an_input_can_hold_json() -> None:
     class Order(Input):
         units: Json[list[Any]]
 
-    assert Order(units=[1, {"a": 2}]) == Order(units=[1.0, {"a": 2}])
+    one, other = Order(units=[1, {"a": 2, "b": 3}]), Order(units=[1.0, {"b": 3, "a": 2}])
+    assert one == other
+    assert hash(one) == hash(other)
 
 
 def test_an_input_has_the_limit_of_an_entity() -> None:

@@ -40,6 +40,7 @@ class WebSocketDial:
                 raise OSError(f"{address}: {error}") from error
             except asyncio.CancelledError:
                 self._endpoints.failed(address)
+                socket.abandon()
                 raise
         return socket
 
@@ -52,11 +53,14 @@ class _Socket(picows.WSListener):
         self._transport: picows.WSTransport | None = None
         self._closed_with: tuple[int, str] | None = None
         self._abort: asyncio.TimerHandle | None = None
+        self._abandoned = False
 
     # What picows calls.
 
     def on_ws_connected(self, transport: picows.WSTransport) -> None:
         self._transport = transport
+        if self._abandoned:
+            transport.disconnect(False)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         kind = frame.msg_type
@@ -81,6 +85,12 @@ class _Socket(picows.WSListener):
         self._receiver.closed(*(self._closed_with or (ABNORMAL, "the connection was lost")))
 
     # What the client calls.
+
+    def abandon(self) -> None:
+        """Nobody waits for this socket any more: hang up, as soon as there is something to hang up."""
+        self._abandoned = True
+        if self._transport is not None:
+            self._transport.disconnect(False)
 
     @property
     def unsent(self) -> int:

@@ -69,7 +69,7 @@ class TestRoom(Generic[R, S, P]):
 
     @property
     def status(self) -> str:
-        """ "active" or "hibernated". A room that an error has stopped is hibernated: the next who comes wakes it."""
+        """ "active" or "hibernated"; the latter also after an error: the next who comes wakes the room."""
         return "hibernated" if self._running is None else "active"
 
     def stored(self) -> RoomData:

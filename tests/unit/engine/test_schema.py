@@ -51,7 +51,7 @@ def hash_of(*entities: type[Entity]) -> bytes:
     return Schema(entities=entities).hash
 
 
-@pytest.mark.ledger("SCHM-03", "SCHM-14")
+@pytest.mark.ledger("SCHM-03")
 def test_kinds_are_numbered_in_order_and_presence_is_last() -> None:
     schema = Schema(state=Board, private=Mine, entities=[Npc, Dot], input=Control)
     assert [spec.name for spec in schema.kinds] == ["npc", "dot", "board", "mine", "playhall_presence"]

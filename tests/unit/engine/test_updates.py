@@ -86,6 +86,7 @@ def frames_of(bodies: Sequence[bytes], dv: int = 1, dt: int = 1, full: bool = Fa
     ]
 
 
+@pytest.mark.ledger("SCHM-21")
 def test_one_update_with_everything() -> None:
     entries = [
         (Section.LEAVE, encode_leave(7)),

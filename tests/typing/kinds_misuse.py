@@ -51,6 +51,7 @@ Dot(x=1, y=2)  # type: ignore[call-arg]  # pyright: ignore
 Dot(x="1")  # type: ignore[arg-type]  # pyright: ignore
 Dot(x=1, cooldown=2.0)  # type: ignore[call-arg]  # pyright: ignore
 
+
 class WrongLocal(Entity):
     seen: dict[str, int] = local(factory=list)  # type: ignore[assignment]  # pyright: ignore
 

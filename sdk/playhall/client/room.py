@@ -107,6 +107,8 @@ class RoomClient(Generic[S, P]):
 
     async def _wait_joined(self) -> None:
         if self._driver is None:
+            if self._core.status == "closed":
+                raise PlayhallError(0, "the client has left already")
             self._driver = Driver(self._core, self._dial, self._handle)
             self._joined = asyncio.get_running_loop().create_future()
             self._core.start(self._driver.now())

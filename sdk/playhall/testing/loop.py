@@ -99,6 +99,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         if tasks:
             self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.run_until_complete(self.shutdown_asyncgens())
+        self._threads += 1  # the one that shuts down the others
         self.run_until_complete(self.shutdown_default_executor())
         super().close()
 

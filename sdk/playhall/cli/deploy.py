@@ -86,8 +86,8 @@ class Deployer:
         slug = project.project.slug
         registered = await self._data.RegisterBuild(
             data_pb2.RegisterBuildRequest(
-                project=slug, bundle_hash=_bundle_hash(bundle, room_types), location=bundle.code.as_uri(), room_types=room_types,
-                site=str(bundle.site) if bundle.site else "",
+                project=slug, bundle_hash=_bundle_hash(bundle, room_types), location=bundle.code.as_uri(),
+                room_types=room_types, site=str(bundle.site) if bundle.site else "",
             ),
             metadata=self._metadata, timeout=_RPC_S,
         )  # fmt: skip
@@ -106,7 +106,7 @@ class Deployer:
 
 
 def _bundle_hash(bundle: Bundle, room_types: list[data_pb2.RoomType]) -> str:
-    """Of the code and of what this version of the SDK makes of it: the same files can get another schema hash."""
+    """Of the files and of what this SDK makes of them: the same files can get another schema hash."""
     types = b"".join(t.SerializeToString(deterministic=True) for t in room_types)
     return f"{bundle.hash}-{hashlib.sha256(types).hexdigest()[:16]}"
 

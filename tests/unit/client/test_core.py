@@ -10,6 +10,8 @@ from playhall.client import PlayhallError, outputs
 from playhall.client.core import ABNORMAL
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
+from playhall.engine.payloads import compress
+from playhall.engine.updates import encode_head
 from tests.support.scripted_server import BALL, GENERATION, SCHEMA, Board, Dot, Mine, Server, names
 
 FATAL = [4000, 4001, 4002, 4003, 4004, 4006, 4007, 4009, 4011, 4012, 4015]
@@ -418,6 +420,27 @@ class TestMessages:
         server.core.send(content, unreliable=True)
         server.drain()
         assert server.frames == [frames.Message(content, 10), frames.Unreliable(content, 10)]
+
+    @pytest.mark.ledger("CENT-07")
+    def test_what_the_server_deflated_is_inflated_unnoticed(self, server: Server) -> None:
+        server.connect((2, Dot(x=1)))
+        for content in ("x" * 2_000, bytes(2_000)):
+            message = frames.Message(frames.encode_payload(content, compressed=True))
+            assert len(frames.encode_server(message)) < 100
+            server.say(message)
+        assert server.happened() == [
+            outputs.MessageReceived("x" * 2_000),
+            outputs.MessageReceived(bytes(2_000)),
+        ]
+        server.change(2, Dot(x=1, data=bytes(3_000)), "data")
+        server.patch(2, 3, 1_000, b"!" * 1_500)
+        part = server.part(1, 1, last=True)
+        body = compress(part[4:])
+        assert body is not None
+        server.say(encode_head(1, 1, last=True, deflated=True) + body)
+        dot = server.core.replica.get(2)
+        assert isinstance(dot, Dot)
+        assert dot.data == bytes(1_000) + b"!" * 1_500 + bytes(500)
 
     @pytest.mark.ledger("MSG-01")
     @pytest.mark.parametrize(

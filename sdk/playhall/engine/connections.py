@@ -29,6 +29,8 @@ from playhall.engine.views import View
 __all__ = ["Connections"]
 
 DEFAULT_TYPE = "default"
+# Of a close frame's 123 bytes, some are kept for a retry-after.
+MAX_REASON_BYTES = 96
 
 
 class Connections:
@@ -94,7 +96,7 @@ class Connections:
     def close(self, link: Link, code: CloseCode, reason: str) -> None:
         """End a connection."""
         if link.state is not LinkState.GONE:
-            self._runtime.emit(CloseOut(link.number, code, reason))
+            self._runtime.emit(CloseOut(link.number, code, _fitting(reason)))
             self._drop(link)
 
     def kick(self, link: Link) -> None:
@@ -240,3 +242,7 @@ class Connections:
         if not self._links:
             self.empty_since = self._runtime.now.mono
         return joined
+
+
+def _fitting(reason: str) -> str:
+    return reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")

@@ -27,7 +27,7 @@ for settles, on_hibernate, the last base, its acknowledgement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -98,6 +98,9 @@ __all__ = [
 IDLE_S = 30.0
 # A room that would hibernate, but whose shard is not heard, looks again after this long.
 IDLE_RETRY_S = 1.0
+# A version is a u32. A room that gets there (after years) goes on in a new generation, where versions start
+# anew.
+LAST_VERSION = 2**32 - 1_000
 
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
 
@@ -128,6 +131,7 @@ class RoomCore:
         self._connections: Connections | None = None
         self._retention_due = 0.0
         self._idle_retry_at: float | None = None
+        self._close_once_ready: Callable[[], None] | None = None
         self._on_hibernate_ran = False
         self._last_base_written = False
         self.room: Room[Any, Any, Any] = room_class.__new__(room_class)
@@ -225,11 +229,24 @@ class RoomCore:
         found = self._link(link)
         if found is not None and found.outbox.drained(total_bytes, now.mono):
             self._runtime.sync.release(found)
+            # A view that is still behind with the next flush owes again.
+            found.outbox.settle()
+
+    def hold(self, link: int, held: bool, now: Now) -> None:
+        """While `held`, the link counts as without credit: too much is on the way to its router already."""
+        self._runtime.now = now
+        found = self._link(link)
+        if found is not None and found.outbox.held != held:
+            found.outbox.held = held
+            self._runtime.sync.release(found)
 
     def tick(self, now: Now) -> None:
         """Run one tick. Does nothing unless the room is ACTIVE."""
         self._runtime.now = now
         if self.status is not Status.ACTIVE:
+            return
+        if self._runtime.version >= LAST_VERSION:
+            self._begin_closing(CloseCode.ROOM_MOVED, "the room starts anew", move=False)
             return
         self._runtime.tick += 1
         self._runtime.presence.settle()
@@ -269,6 +286,12 @@ class RoomCore:
         self._journal.durable = max(self._journal.durable, version)
         self._go_on_closing()
 
+    def need_base(self, now: Now) -> None:
+        """The state store cannot go on from the records it has: write a base."""
+        self._runtime.now = now
+        if self.status in (Status.ACTIVE, Status.CLOSING) and self._runtime.version:
+            self._flush_to_base()
+
     def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
         """An awaitable has ended. Hooks return nothing, so `result` is of no account."""
         self._runtime.now = now
@@ -276,13 +299,13 @@ class RoomCore:
         self._go_on_closing()
 
     def hibernate(self, now: Now, *, move: bool = False) -> None:
-        """Hibernate the room: its connections end with 4008 and come back. Idempotent.
+        """Hibernate the room: its connections end with 4008 and come back. A room that starts does so first.
 
         With `move` they are kept by their routers and join the next generation: no leave hook runs, and
         links are forgotten without a CloseOut.
         """
         self._runtime.now = now
-        self._begin_closing(CloseCode.ROOM_MOVED, "the room is moving", move=move)
+        self._close_room(CloseCode.ROOM_MOVED, "the room is moving", move=move)
 
     # What the room asks (RoomContext)
 
@@ -326,7 +349,7 @@ class RoomCore:
 
     def request_hibernate(self) -> None:
         self._runtime.hooks.defer(
-            lambda: self._begin_closing(CloseCode.HIBERNATED, "the room hibernates", move=False)
+            lambda: self._close_room(CloseCode.HIBERNATED, "the room hibernates", move=False)
         )
 
     # Starting and stopping
@@ -366,6 +389,8 @@ class RoomCore:
         self.status = Status.ACTIVE
         self._connections.empty_since = self._runtime.now.mono
         self._runtime.emit(ReadyOut())
+        if self._close_once_ready is not None:
+            self._close_once_ready()
 
     def _stopped_by(self, hook: str) -> Any:
         """Return what stops the room with the error of a hook."""
@@ -388,7 +413,7 @@ class RoomCore:
                     CloseOut(link.number, CloseCode.ROOM_STOPPED, "the room stopped by an error")
                 )
             self._connections.forget_all()
-        self._runtime.hooks.drop()
+        self._runtime.hooks.stop()
         if error is None:
             self._runtime.emit(LogOut("error", "room.stopped", {"error": reason}))
         self._runtime.emit(StopOut(CloseCode.ROOM_STOPPED, reason))
@@ -434,9 +459,12 @@ class RoomCore:
         due = self._journal.next_deadline
         if due is None or due > self._runtime.now.mono:
             return
-        # A base holds what was flushed and no more, so it waits for no one's half-done work.
+        self._flush_to_base()
+
+    def _flush_to_base(self) -> None:
+        # A base says that it is everything up to its version, so nothing may have changed since.
         self._flush()
-        if self.status is Status.ACTIVE:
+        if self.status is not Status.STOPPED:
             try:
                 self._journal.base(self._runtime.version, self._runtime.tick, self._runtime.now.mono)
             except RoomTooLargeError as error:
@@ -467,7 +495,7 @@ class RoomCore:
         try:
             frame = decode_client(data, self._runtime.schema)
         except ProtocolError as error:
-            self._close(link, CloseCode.PROTOCOL, str(error)[:100])
+            self._close(link, CloseCode.PROTOCOL, str(error))
             return
         if isinstance(frame, Message | Unreliable):
             self._handle_message(link, frame)
@@ -533,6 +561,12 @@ class RoomCore:
             self._begin_closing(CloseCode.HIBERNATED, "the room hibernates", move=False)
         else:
             self._idle_retry_at = mono + IDLE_RETRY_S
+
+    def _close_room(self, code: CloseCode, reason: str, *, move: bool) -> None:
+        if self.status is Status.STARTING:
+            self._close_once_ready = lambda: self._begin_closing(code, reason, move=move)
+        else:
+            self._begin_closing(code, reason, move=move)
 
     def _begin_closing(self, code: CloseCode, reason: str, *, move: bool) -> None:
         if self.status is not Status.ACTIVE or self._connections is None:

@@ -101,12 +101,21 @@ class Hooks:
                 self._emit(CancelOut(token))
                 self._finish(pending, TimeoutError(f"{pending.hook} took over {pending.timeout_s:g} s"))
 
-    def drop(self, hook: str | None = None, link: int | None = None) -> None:
-        """Cancel what waits for this hook of this connection (None: any), without calling its `then`."""
+    def drop(self, hook: str, link: int) -> None:
+        """Cancel what waits for this hook of this connection, without calling its `then`."""
         for token, pending in list(self._pending.items()):
-            if hook in (None, pending.hook) and link in (None, pending.link):
-                self._take(token)
-                self._emit(CancelOut(token))
+            if pending.hook == hook and pending.link == link:
+                self._cancel(token)
+
+    def stop(self) -> None:
+        """Cancel everything that waits, and forget what is deferred: no more room code runs."""
+        self._deferred.clear()
+        for token in list(self._pending):
+            self._cancel(token)
+
+    def _cancel(self, token: int) -> None:
+        self._take(token)
+        self._emit(CancelOut(token))
 
     def _wait(self, pending: _Pending, awaitable: Any) -> None:
         token, self._next_token = self._next_token, self._next_token + 1

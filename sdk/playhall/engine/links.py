@@ -31,7 +31,7 @@ _COUNTER_MASK = 2**32 - 1
 class Outbox:
     """What goes to one client, metered in bytes."""
 
-    __slots__ = ("_credit", "_drained", "_sent", "_stalled_since", "_waiting", "waiting_bytes")
+    __slots__ = ("_credit", "_drained", "_sent", "_stalled_since", "_waiting", "held", "waiting_bytes")
 
     def __init__(self, credit: int) -> None:
         self._credit = credit
@@ -40,11 +40,13 @@ class Outbox:
         self._waiting: deque[tuple[bytes, bytes, bool]] = deque()
         self._stalled_since: float | None = None
         self.waiting_bytes = 0
+        self.held = False
+        """Counts as without credit, because too much is on the way to its router already."""
 
     @property
     def open(self) -> bool:
         """Whether a frame may go out now, ahead of nothing."""
-        return not self._waiting and self._sent - self._drained < self._credit
+        return not self._waiting and self._has_credit()
 
     @property
     def stalled_since(self) -> float | None:
@@ -69,7 +71,7 @@ class Outbox:
         if self._stalled_since is None:
             self._stalled_since = mono
 
-    def settle_if_open(self) -> None:
+    def settle(self) -> None:
         """Note that the client was sent all there is: nothing is owed any more, unless some of it waits."""
         if not self._waiting:
             self._stalled_since = None
@@ -89,12 +91,15 @@ class Outbox:
 
     def take(self) -> Iterator[tuple[bytes, bytes]]:
         """Give the frames that wait, oldest first, for as long as there is credit. Each counts as sent."""
-        while self._waiting and self._sent - self._drained < self._credit:
+        while self._waiting and self._has_credit():
             head, body, counted = self._waiting.popleft()
             size = len(head) + len(body)
             self.waiting_bytes -= counted * size
             self._sent += size
             yield head, body
+
+    def _has_credit(self) -> bool:
+        return not self.held and self._sent - self._drained < self._credit
 
 
 class LinkState(enum.Enum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from playhall.engine.connection import JsonIn, JsonOut
-from playhall.engine.kinds import adopt, spec_of
+from playhall.engine.kinds import adopt, is_dead, spec_of
 from playhall.engine.schema import FIRST_PRESENCE_ID, LAST_ID, PresenceRow
 from playhall.engine.tracking import Scope, Tracked, Tracker
 
@@ -69,6 +69,8 @@ class PresenceBook:
         self._number = number
         self._entries: dict[str, _Entry] = {}
         self._ids: set[int] = set()
+        # Lost the last connection since the last tick.
+        self._just_lost: list[_Entry] = []
         self._next_id = FIRST_PRESENCE_ID
 
     def __contains__(self, player: str) -> bool:
@@ -126,12 +128,14 @@ class PresenceBook:
         entry = self._entries.get(player)
         if entry is not None and entry.lost_at is None:
             entry.lost_at = mono
+            self._just_lost.append(entry)
 
     def settle(self) -> None:
         """Show who has lost the connection: a tick begins."""
-        for entry in self._entries.values():
-            if entry.lost_at is not None and entry.row.connected:
+        for entry in self._just_lost:
+            if entry.lost_at is not None and not is_dead(entry.row):
                 entry.row.connected = False
+        self._just_lost = []
 
     def expired(self, mono: float) -> list[str]:
         """Return whose grace is over."""

@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 
-from playhall.engine.errors import ProtocolError
 from playhall.engine.fields import (
     BOOL,
     BYTES,
@@ -268,7 +267,9 @@ def read(stored: StoredRoom, schema: Schema[Any, Any]) -> SavedRoom:
         replay = _Replay(base, layout)
         for record in stored.records:
             replay.apply(_RECORDS.decode(record))
-    except (msgspec.MsgspecError, ProtocolError, KeyError, IndexError, struct.error) as error:
+    except DamagedStateError:
+        raise
+    except (ValueError, TypeError, LookupError, struct.error) as error:
         raise DamagedStateError(f"the saved state cannot be read: {error!r}") from error
     return _map(replay, schema)
 

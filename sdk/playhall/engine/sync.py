@@ -105,7 +105,7 @@ class Sync:
         for link in links:
             link.view.enter(flush, self._tracker)
             link.view.sent(flush.version, told)
-            link.outbox.settle_if_open()
+            link.outbox.settle()
 
     def _shared(self, flush: Flush, entries: Entries) -> UpdateBuilder:
         """Return what a flush has changed for everyone."""
@@ -131,7 +131,7 @@ class Sync:
         if told is not None:
             self._send([link], builder, version, tick, mono, full=full, try_compress=full)
         view.sent(version, told)
-        link.outbox.settle_if_open()
+        link.outbox.settle()
 
     def _send(
         self,
@@ -164,11 +164,11 @@ class Sync:
 
 def _special(flush: Flush) -> set[str]:
     """Return the players that a flush tells more than others."""
-    players = {tracked.owner for tracked in flush.corrections}
+    players = set(flush.corrections)
     for tracked in (*flush.added, *flush.changed):
         if tracked.owner is None or tracked.scope is Scope.PRESENCE:
             continue
         new_owner = tracked.owner_changed == flush.version and tracked.spec.writable_mask
         if tracked.scope is Scope.PRIVATE or tracked.spec.owner_only_mask or new_owner:
             players.add(tracked.owner)
-    return {player for player in players if player is not None}
+    return players

@@ -85,6 +85,7 @@ class Tracked(Home):
         "dirty",
         "entity",
         "id",
+        "lost_by",
         "number",
         "owner",
         "owner_changed",
@@ -116,6 +117,7 @@ class Tracked(Home):
         self.patched: dict[int, list[Range]] = {}
         self.corrected = 0
         self.owner_dirty = False
+        self.lost_by: set[str] = set()
         self.queued = False
 
     def bind(self, entity: Entity) -> None:
@@ -139,6 +141,8 @@ class Tracked(Home):
 
     def set_owner(self, owner: str | None) -> None:
         """Note another owner."""
+        if self.owner is not None:
+            self.lost_by.add(self.owner)
         self.owner = owner
         self.owner_dirty = True
         self._tracker.touch(self)
@@ -178,6 +182,7 @@ class Tracked(Home):
             self.stamps[index] = version
             self._stamp_patches(index, version)
         self.patched = {}
+        self.lost_by = set()
         self.dirty = self.corrected = 0
         self.owner_dirty = self.queued = False
 
@@ -200,14 +205,21 @@ class Tracked(Home):
 class Flush:
     """What has changed from one version to the next. Everything is stamped with `version`.
 
-    `changed` leaves out what was added. `corrections` are masks by Tracked, for its owner.
+    `changed` leaves out what was added. `corrections` are masks by player and Tracked: what the player must
+    be told whatever it believes, since it was written over, or since the player wrote it until now and owns
+    it no longer.
     """
 
     version: int
     added: list[Tracked] = field(default_factory=list)
     changed: list[Tracked] = field(default_factory=list)
     removed: list[Tracked] = field(default_factory=list)
-    corrections: dict[Tracked, int] = field(default_factory=dict)
+    corrections: dict[str, dict[Tracked, int]] = field(default_factory=dict)
+
+    def correct(self, player: str, tracked: Tracked, mask: int) -> None:
+        if mask:
+            masks = self.corrections.setdefault(player, {})
+            masks[tracked] = masks.get(tracked, 0) | mask
 
 
 class Tracker:
@@ -293,8 +305,10 @@ class Tracker:
                 flush.added.append(tracked)
             else:
                 flush.changed.append(tracked)
-                if tracked.corrected and tracked.owner is not None:
-                    flush.corrections[tracked] = tracked.corrected
+                if tracked.owner is not None:
+                    flush.correct(tracked.owner, tracked, tracked.corrected)
+                for player in tracked.lost_by:
+                    flush.correct(player, tracked, tracked.spec.writable_mask)
             tracked.stamp(version)
             if tracked.id in self._public and tracked.scope is not Scope.PRIVATE:
                 self._public.move_to_end(tracked.id)

@@ -142,9 +142,8 @@ class View:
                 self._held.remove(tracked.id)
                 self._leaving.add(tracked.id)
                 self._corrections.pop(tracked.id, None)
-        for tracked, mask in flush.corrections.items():
-            if tracked.owner == self.player:
-                self._corrections[tracked.id] = self._corrections.get(tracked.id, 0) | mask
+        for tracked, mask in flush.corrections.get(self.player, {}).items():
+            self._corrections[tracked.id] = self._corrections.get(tracked.id, 0) | mask
 
     def enter(self, flush: Flush, tracker: Tracker) -> None:
         """Note that the client was sent exactly what the flush changed for everyone."""
@@ -188,12 +187,15 @@ class View:
         return builder
 
     def _corrected(self, tracked: Tracked) -> list[Entry]:
-        mask = self._corrections.get(tracked.id, 0) if tracked.owner == self.player else 0
-        if self.fresh and self.resumed and tracked.owner == self.player:
-            # What the player wrote while it was away never came, and it still believes it.
+        mask = self._corrections.get(tracked.id, 0)
+        mine = tracked.owner == self.player
+        if self.fresh and self.resumed and (mine or tracked.owner_changed > self.version):
+            # What the player wrote before it dropped may never have come, and it still believes it.
             mask |= tracked.spec.writable_mask
-            if tracked.scope is Scope.PRESENCE:
+            if mine and tracked.scope is Scope.PRESENCE:
                 mask |= 1 << tracked.spec.by_name["status"].index
+        if not mine:
+            mask &= ~tracked.spec.owner_only_mask
         if not mask:
             return []
         return [(Section.CORRECT, encode_correct(tracked.id, tracked.spec, tracked.values, mask))]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Before gRPC is imported: processes are started by fork and exec, into which it need not follow.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 from playhall.api.roomhost.v1 import roomhost_pb2_grpc as rpc
 from playhall_common.config import load_or_exit
 from playhall_common.metrics import REGISTRY

@@ -16,12 +16,14 @@ from playhall_common import logs
 from playhall_roomhost.messages import Bind, FromProcess, decode_message, encode
 from playhall_roomhost.pulse import PulseReader, create_page
 
-__all__ = ["Child", "environment"]
+__all__ = ["NO_FORKS", "Child", "environment"]
 
 MAX_LINE = 4 * 1024 * 1024
 MAX_STACK = 32 * 1024
 DUMP_S = 0.5
 _DUMP_STEP_S = 0.02
+NO_FORKS = {"GRPC_ENABLE_FORK_SUPPORT": "0"}
+"""gRPC need not follow us into a child that becomes another program at once, and says so on stderr."""
 
 log = logs.get_logger()
 
@@ -29,7 +31,8 @@ log = logs.get_logger()
 def environment(environ: dict[str, str]) -> dict[str, str]:
     """What room code's process may see of the environment: nothing that is Playhall's own, secrets above
     all."""
-    return {name: value for name, value in environ.items() if not name.startswith("PLAYHALL_")}
+    kept = {name: value for name, value in environ.items() if not name.startswith("PLAYHALL_")}
+    return {**kept, **NO_FORKS}
 
 
 class Child:

@@ -186,6 +186,7 @@ class RoomHost:
             stream.held = stream.stalled
             for link, room in list(stream.links.items()):
                 room.hold(link_number(stream.number, link), stream.held)
+            self.soon()
 
     def upstream(self, stream: AttachStream[RunningRoom], request: pb.AttachRequest) -> None:
         """A router's batch."""

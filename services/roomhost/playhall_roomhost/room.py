@@ -192,6 +192,9 @@ class RunningRoom:
             return True
         self._links.add(number)
         self._run("join", self.core.join, number, request)
+        stream = self._around.stream(stream_of(number))
+        if stream is not None and stream.held:
+            self.hold(number, True)
         self._around.changed(self)
         return True
 

@@ -14,7 +14,8 @@ const { build } = createRequire(join(client, "package.json"))("esbuild");
 const out = join(here, "web/dist");
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-for (const file of ["index.html", "style.css"]) cpSync(join(here, "web", file), join(out, file));
+for (const file of ["index.html", "style.css"])
+  cpSync(join(here, "web", file), join(out, file));
 
 await build({
   entryPoints: [join(here, "web/src/main.ts")],

@@ -1,9 +1,13 @@
-"""`playhall dev` as a child process, on a copy of an example that tests may change.
+"""`playhall dev` as a child process, on a copy of an example or of a game for tests, which tests may change.
 
     with dev_server(tmp_path) as dev:
         page.goto(dev.url)
 
-It is there when the game is served, and gone, with all that it started, when the block is left.
+    folder = copy_game(GAMES / "stand", tmp_path)
+    with serve(folder, tmp_path / "dev.log") as dev: ...
+
+It is there when the game is served, and gone, with all that it started, when the block is left. Where the block
+fails, what it printed and the ends of its services' logs are printed.
 """
 
 from __future__ import annotations
@@ -16,14 +20,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_S = 90.0
 STOP_S = 20.0
+LOG_TAIL = 6_000
 _NOT_COPIED = shutil.ignore_patterns(".playhall", "__pycache__", "dist", ".*_cache")
 
 
@@ -36,6 +43,11 @@ class DevServer:
     pids: dict[str, int]
     folder: Path
     log_path: Path
+
+    def room_host_pids(self) -> list[int]:
+        """The processes that run rooms now, without their supervisor."""
+        children = psutil.Process(self.pids["roomhost"]).children(recursive=True)
+        return [child.pid for child in children if "playhall_roomhost.process" in child.cmdline()]
 
     def log(self) -> str:
         """All it printed so far."""
@@ -64,10 +76,18 @@ def dev_server(directory: Path, example: str = "dots") -> Iterator[DevServer]:
             line = _read_line(ready.fileno(), time.monotonic() + START_S)
             if not line.endswith(b"\n"):
                 raise AssertionError(f"playhall dev did not start\n{log_path.read_text(errors='replace')}")
-            addresses = json.loads(line)
-            yield DevServer(addresses["url"], addresses["guest_url"], addresses["pids"], folder, log_path)
+            said = json.loads(line)
+            yield DevServer(
+                said["url"],
+                said["guest_url"],
+                said["pids"],
+                said["websockets"],
+                folder,
+                log_path,
+                process,
+            )
         except BaseException:
-            print(log_path.read_text(errors="replace"))
+            _print_logs(folder, log_path)
             raise
         finally:
             _stop(process)
@@ -83,6 +103,12 @@ def _copy(directory: Path, example: str) -> Path:
 
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PLAYHALL_")}
+
+
+def _print_logs(folder: Path, log_path: Path) -> None:
+    print(log_path.read_text(errors="replace"))
+    for path in sorted((folder / ".playhall" / "logs").glob("*.log")):
+        print(f"--- {path.name}", path.read_text(errors="replace")[-LOG_TAIL:], sep="\n")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

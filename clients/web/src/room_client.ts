@@ -60,7 +60,9 @@ export interface RoomEvents {
 }
 
 /** Connect to a room; resolves once its whole state is in. Rejects with PlayhallError. */
-export async function connect<State, Private>(options: ConnectOptions<State, Private>): Promise<RoomClient<State, Private>> {
+export async function connect<State, Private>(
+  options: ConnectOptions<State, Private>,
+): Promise<RoomClient<State, Private>> {
   const client = new RoomClient(options);
   await client.ready;
   return client;
@@ -269,6 +271,7 @@ export class RoomClient<State = unknown, Private = unknown> {
   }
 
   #tellEarlyMessages(): void {
-    for (const [payload, unreliable] of this.#earlyMessages.splice(0)) this.#listeners.emit("message", payload, unreliable);
+    for (const [payload, unreliable] of this.#earlyMessages.splice(0))
+      this.#listeners.emit("message", payload, unreliable);
   }
 }

@@ -59,7 +59,13 @@ describe("connecting", () => {
   });
 
   test("a frame too early, a second welcome and a broken frame close 4000", () => {
-    for (const frames of [[fullState()], [message("1")], [welcome(), fullState(), welcome()], [Uint8Array.of(FrameType.PONG)], [new Uint8Array(0)]]) {
+    for (const frames of [
+      [fullState()],
+      [message("1")],
+      [welcome(), fullState(), welcome()],
+      [Uint8Array.of(FrameType.PONG)],
+      [new Uint8Array(0)],
+    ]) {
       const driver = new Driver();
       driver.open();
       driver.receive(...frames);
@@ -119,28 +125,33 @@ describe("close codes", () => {
   });
 
   test("the table is the ledger's: [CODE-01] [CODE-02] [CODE-03] [CODE-04] [CODE-05] [CODE-07] [CODE-08] [CODE-10] [CODE-12] [CODE-13] [CODE-14] fail", () => {
-    expect(never.map(([code]) => Number(code))).toEqual([4000, 4001, 4002, 4003, 4004, 4006, 4007, 4009, 4011, 4012, 4015]);
+    expect(never.map(([code]) => Number(code))).toEqual([
+      4000, 4001, 4002, 4003, 4004, 4006, 4007, 4009, 4011, 4012, 4015,
+    ]);
   });
 
-  test.each([4005, 4010, 1006, 1011, 4999])("[CODE-06] [CODE-11] [CODE-15] after %s it comes back by itself, backing off", (code) => {
-    const driver = joined();
-    driver.lose(code);
-    expect(driver.events).toEqual([{ name: "disconnected", code }]);
-    expect(driver.core.status).toBe("reconnecting");
-    driver.pass(124);
-    expect(driver.opens).toBe(0);
-    driver.pass(1);
-    expect(driver.opens).toBe(1);
-    driver.lose(code);
-    driver.pass(250);
-    expect(driver.opens).toBe(2);
-    driver.lose(code);
-    driver.pass(499);
-    expect(driver.opens).toBe(2);
-    driver.pass(1);
-    expect(driver.opens).toBe(3);
-    expect(driver.names()).toEqual(["disconnected"]);
-  });
+  test.each([4005, 4010, 1006, 1011, 4999])(
+    "[CODE-06] [CODE-11] [CODE-15] after %s it comes back by itself, backing off",
+    (code) => {
+      const driver = joined();
+      driver.lose(code);
+      expect(driver.events).toEqual([{ name: "disconnected", code }]);
+      expect(driver.core.status).toBe("reconnecting");
+      driver.pass(124);
+      expect(driver.opens).toBe(0);
+      driver.pass(1);
+      expect(driver.opens).toBe(1);
+      driver.lose(code);
+      driver.pass(250);
+      expect(driver.opens).toBe(2);
+      driver.lose(code);
+      driver.pass(499);
+      expect(driver.opens).toBe(2);
+      driver.pass(1);
+      expect(driver.opens).toBe(3);
+      expect(driver.names()).toEqual(["disconnected"]);
+    },
+  );
 
   test("[CODE-09] after 4008 it is back within 250 ms, once, and then backs off", () => {
     const driver = joined({ random: () => 0.999 });
@@ -252,7 +263,10 @@ describe("coming back", () => {
   });
 
   test("a delta over a generation that is not held, and a partial state, close 4000", () => {
-    for (const frames of [[welcome({ generation: 8, resumed: true })], [welcome({ generation: 8 }), update({ leave: [2] })]]) {
+    for (const frames of [
+      [welcome({ generation: 8, resumed: true })],
+      [welcome({ generation: 8 }), update({ leave: [2] })],
+    ]) {
       const driver = joined();
       driver.lose();
       driver.pass(250);
@@ -353,7 +367,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("[CENT-11] bytes are counted by what they are for", () => {
+  test("bytes are counted by what they are for", () => {
     const driver = joined();
     const before = driver.core.stats.sent["message"] ?? 0;
     driver.do(() => driver.core.send("four", false));

@@ -3,7 +3,21 @@ import { describe, expect, test, vi } from "vitest";
 import { Entities, PresenceList } from "../src/core/entities.js";
 import { kind, type Kind } from "../src/core/schema.js";
 import { Driver } from "./core_driver.js";
-import { body, Board, Chunk, Dot, FIRST_PRESENCE, fullState, Mine, part, presence, schema, update, welcome, type Sections } from "./server.js";
+import {
+  body,
+  Board,
+  Chunk,
+  Dot,
+  FIRST_PRESENCE,
+  fullState,
+  Mine,
+  part,
+  presence,
+  schema,
+  update,
+  welcome,
+  type Sections,
+} from "./server.js";
 
 /** A client in the room whose happenings reach `room.entities` and `room.presence`, and what those told. */
 class Room {
@@ -74,7 +88,7 @@ describe("entities", () => {
     expect(() => entities.onEnter(other, () => undefined)).toThrow(TypeError);
   });
 
-  test("[CENT-04] writing an entity throws TypeError, and changes nothing", () => {
+  test("writing an entity throws TypeError, and changes nothing", () => {
     const { entities } = new Room();
     const dot = entities.first(Dot)! as { -readonly [K in keyof Dot]: Dot[K] };
     for (const write of [
@@ -114,7 +128,12 @@ describe("entities", () => {
     room.receive(part(body({ enter: [{ id: 4, kind: Dot, values: [1, 2, []] }] }), { last: false }));
     expect(room.entities.count(Dot)).toBe(2);
     expect(room.told).toEqual([]);
-    room.receive(part(body({ change: [{ id: 4, kind: Dot, values: { x: 3 } }], owner: [{ id: 4, owner: "ann" }] }), { dv: 0, dt: 0 }));
+    room.receive(
+      part(body({ change: [{ id: 4, kind: Dot, values: { x: 3 } }], owner: [{ id: 4, owner: "ann" }] }), {
+        dv: 0,
+        dt: 0,
+      }),
+    );
     expect(room.told).toEqual(["enter dot 4"]);
     expect([room.entities.get(Dot, 4)?.x, room.entities.get(4)?.owner]).toEqual([3, "ann"]);
   });
@@ -157,7 +176,7 @@ describe("entities", () => {
     expect(room.told).toEqual(["change dot 3 y"]);
   });
 
-  test("[OWN-14] [OWN-16] the owner's writable field is its own until the room corrects it", () => {
+  test("[OWN-14] the owner's writable field is its own until the room corrects it", () => {
     const room = new Room();
     room.update({ change: [{ id: 1, kind: Mine, values: { moves: 2, volume: 7 } }] });
     expect(room.told).toEqual(["change mine 1 moves"]);
@@ -169,7 +188,9 @@ describe("entities", () => {
 
   test("a callback that throws is reported, stops no other, and can be taken away", () => {
     const room = new Room();
-    const later = vi.spyOn(globalThis, "queueMicrotask").mockImplementation((report) => expect(report).toThrow("a page's mistake"));
+    const later = vi
+      .spyOn(globalThis, "queueMicrotask")
+      .mockImplementation((report) => expect(report).toThrow("a page's mistake"));
     const calls: string[] = [];
     const remove = room.entities.onChange(Dot, () => {
       calls.push("first");
@@ -186,7 +207,7 @@ describe("entities", () => {
 });
 
 describe("presence", () => {
-  test("[PRES-17] iterate, get, onJoin, onChange and onLeave", () => {
+  test("iterate, get, onJoin, onChange and onLeave", () => {
     const room = new Room();
     const told: string[] = [];
     room.presence.onJoin(({ player }) => told.push(`join ${player}`));

@@ -30,7 +30,12 @@ const SAMPLES: Readonly<Record<string, Uint8Array>> = {
 describe("inflate", () => {
   test.each(Object.entries(SAMPLES))("%s comes back as it was, however it was deflated", (_, data) => {
     for (const level of [0, 1, 6, 9]) {
-      for (const strategy of [constants.Z_DEFAULT_STRATEGY, constants.Z_FIXED, constants.Z_HUFFMAN_ONLY, constants.Z_RLE]) {
+      for (const strategy of [
+        constants.Z_DEFAULT_STRATEGY,
+        constants.Z_FIXED,
+        constants.Z_HUFFMAN_ONLY,
+        constants.Z_RLE,
+      ]) {
         const inflated = inflateRaw(deflateRawSync(data, { level, strategy }), LIMIT);
         expect(Buffer.compare(inflated, data), `level ${level}, strategy ${strategy}`).toBe(0);
       }

@@ -102,7 +102,11 @@ export function body(sections: Sections, ofSchema: Schema = schema): Uint8Array 
     values.forEach((value, index) => ofKind.codecs[index]!.write(writer, value));
   });
   section(3, sections.change, ({ id, kind: ofKind, values }) => writeMasked(writer.varint(id), ofKind, values));
-  section(4, sections.patch, ({ id, field, offset, data }) => void writer.varint(id).u8(field).varint(offset).blob(data));
+  section(
+    4,
+    sections.patch,
+    ({ id, field, offset, data }) => void writer.varint(id).u8(field).varint(offset).blob(data),
+  );
   section(5, sections.owner, ({ id, owner }) => void writer.varint(id).str(owner));
   section(6, sections.correct, ({ id, kind: ofKind, values }) => writeMasked(writer.varint(id), ofKind, values));
   return writer.finish();
@@ -164,6 +168,19 @@ export function reset(number: number, code: number): Uint8Array {
 
 export function asleep(generation: number, version: number): Uint8Array {
   return new Writer().u8(FrameType.ASLEEP).varint(generation).varint(version).finish();
+}
+
+export function voice(url: string, token: string): Uint8Array {
+  return new Writer().u8(FrameType.VOICE).str(url).str(token).finish();
+}
+
+export function peers(hears: readonly string[], heardBy: readonly string[]): Uint8Array {
+  const writer = new Writer().u8(FrameType.PEERS);
+  for (const players of [hears, heardBy]) {
+    writer.varint(players.length);
+    for (const player of players) writer.str(player);
+  }
+  return writer.finish();
 }
 
 export const waking = Uint8Array.of(FrameType.WAKING);

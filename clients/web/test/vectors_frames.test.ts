@@ -26,7 +26,9 @@ interface Decoded {
 
 const { vectors } = readVectors("frames");
 const by = (from: string, verdict: string): (readonly [string, Vector])[] =>
-  vectors.filter((vector) => vector["from"] === from && vector.verdict === verdict).map((vector) => [titleOf(vector), vector]);
+  vectors
+    .filter((vector) => vector["from"] === from && vector.verdict === verdict)
+    .map((vector) => [titleOf(vector), vector]);
 
 /** 0, or 1 + the tick. */
 const seen = (tick: unknown): number => (tick === null ? 0 : (tick as number) + 1);
@@ -72,7 +74,9 @@ function expectation(decoded: Decoded): Record<string, unknown> {
 
 describe("frames.json, from a server", () => {
   test.each(by("server", "valid"))("%s", (_, vector) => {
-    expect(described(decodeServerFrame(fromHex(vector["hex"] as string)))).toStrictEqual(expectation(vector["decoded"] as Decoded));
+    expect(described(decodeServerFrame(fromHex(vector["hex"] as string)))).toStrictEqual(
+      expectation(vector["decoded"] as Decoded),
+    );
   });
 
   test.each(by("server", "refused"))("%s", (_, vector) => {
@@ -83,9 +87,26 @@ describe("frames.json, from a server", () => {
 function encode(decoded: Decoded): Uint8Array {
   switch (decoded.frame) {
     case "hello": {
-      const { project, room, token, attempt, sdk, type: roomType, schema: schemaHash } = decoded as unknown as Record<string, string>;
+      const {
+        project,
+        room,
+        token,
+        attempt,
+        sdk,
+        type: roomType,
+        schema: schemaHash,
+      } = decoded as unknown as Record<string, string>;
       const session = fromHex(decoded["session"] as string);
-      return encodeHello({ project, room, token, sdk, roomType, schemaHash, session, attempt: Number(attempt) } as never);
+      return encodeHello({
+        project,
+        room,
+        token,
+        sdk,
+        roomType,
+        schemaHash,
+        session,
+        attempt: Number(attempt),
+      } as never);
     }
     case "resume": {
       const held = { generation: decoded["generation"], version: decoded["version"], ids: decoded["held"] };
@@ -95,11 +116,20 @@ function encode(decoded: Decoded): Uint8Array {
     case "unreliable":
       return encodeMessage(payloadOf(decoded), seen(decoded["seen"]), decoded.frame === "unreliable");
     case "call":
-      return encodeCall(decoded["call"] as number, seen(decoded["seen"]), decoded["name"] as string, payloadOf(decoded));
+      return encodeCall(
+        decoded["call"] as number,
+        seen(decoded["seen"]),
+        decoded["name"] as string,
+        payloadOf(decoded),
+      );
     case "inputs": {
       const entries = decoded["entries"] as { tick: number; view: number | null; input: string }[];
       return encodeInputs(
-        entries.map(({ tick, view, input }) => ({ tick, lag: lag(tick, view), value: parseJson(decodeUtf8(fromHex(input))) })),
+        entries.map(({ tick, view, input }) => ({
+          tick,
+          lag: lag(tick, view),
+          value: parseJson(decodeUtf8(fromHex(input))),
+        })),
         null,
       );
     }
@@ -143,7 +173,9 @@ describe("inputs.json and writes.json", () => {
   const inputs = readVectors("inputs");
   const fields = (inputs["input"] as [string, Field["type"]][]).map(([name, type]) => ({ name, type }));
 
-  test.each(inputs.vectors.filter(({ verdict }) => verdict === "valid").map((vector) => [titleOf(vector), vector] as const))("%s", (_, vector) => {
+  test.each(
+    inputs.vectors.filter(({ verdict }) => verdict === "valid").map((vector) => [titleOf(vector), vector] as const),
+  )("%s", (_, vector) => {
     const entries = vector["decoded"] as { tick: number; view: number | null; fields: unknown }[];
     const frame = encodeInputs(
       entries.map(({ tick, view, fields: value }) => ({ tick, lag: lag(tick, view), value })),
@@ -155,12 +187,21 @@ describe("inputs.json and writes.json", () => {
   const schema = schemaOf(readVectors("updates")["schema"]);
   const numberOf = (name: string): number => [...schema.kinds].findIndex((kind) => kind.name === name);
 
-  test.each(readVectors("writes").vectors.filter(({ verdict }) => verdict === "valid").map((vector) => [titleOf(vector), vector] as const))("%s", (_, vector) => {
+  test.each(
+    readVectors("writes")
+      .vectors.filter(({ verdict }) => verdict === "valid")
+      .map((vector) => [titleOf(vector), vector] as const),
+  )("%s", (_, vector) => {
     const entries = vector["decoded"] as { id: number; kind: string; fields: Record<string, unknown> }[];
     const frame = encodeWrite(
       entries.map(({ id, kind, fields: values }) => {
         const number = numberOf(kind);
-        return { id, number, kind: schema.kinds[number] as Kind, values: fromVector(values) as Record<string, unknown> };
+        return {
+          id,
+          number,
+          kind: schema.kinds[number] as Kind,
+          values: fromVector(values) as Record<string, unknown>,
+        };
       }),
     );
     expect(toHex(frame)).toBe(vector["hex"]);

@@ -17,13 +17,26 @@ function fieldOf([name, type, ...rest]: Described): Field {
 }
 
 export function schemaOf(described: unknown): Schema {
-  const { entities, state, private: own, kinds } = described as {
+  const {
+    entities,
+    state,
+    private: own,
+    kinds,
+  } = described as {
     entities: string[];
     state: string;
     private: string;
     kinds: Record<string, Described[]>;
   };
-  const made = new Map<string, Kind>(Object.entries(kinds).map(([name, fields]) => [name, kind(name, fields.map(fieldOf))]));
+  const made = new Map<string, Kind>(
+    Object.entries(kinds).map(([name, fields]) => [name, kind(name, fields.map(fieldOf))]),
+  );
   const get = (name: string): Kind => made.get(name)!;
-  return defineSchema({ hash: "0".repeat(32), entities: entities.map(get), state: get(state), private: get(own), input: null });
+  return defineSchema({
+    hash: "0".repeat(32),
+    entities: entities.map(get),
+    state: get(state),
+    private: get(own),
+    input: null,
+  });
 }

@@ -36,7 +36,10 @@ class Holder {
     const ids = [0, 1, ...this.replica.heldIds()].filter((id) => this.replica.get(id) !== undefined);
     const entities = ids.map((id) => {
       const { kind, owner, values } = this.replica.get(id)!;
-      return [id, { kind: kind.name, owner, fields: Object.fromEntries(kind.fields.map(({ name }, at) => [name, values[at]])) }];
+      return [
+        id,
+        { kind: kind.name, owner, fields: Object.fromEntries(kind.fields.map(({ name }, at) => [name, values[at]])) },
+      ];
     });
     return { ...this.#at, entities: Object.fromEntries(entities) };
   }

@@ -37,20 +37,26 @@ function decode(vector: Vector): unknown {
 describe("values.json", () => {
   const { vectors } = readVectors("values");
 
-  test.each(vectors.filter(({ verdict }) => verdict === "valid").map((vector) => [titleOf(vector), vector] as const))("%s", (_, vector) => {
-    const value = fromVector(vector["value"]);
-    expect(decode(vector)).toStrictEqual(value);
-    const writer = new Writer();
-    if (vector["client"] === "refused") expect(() => codecFor(vector).write(writer, value)).toThrow(RangeError);
-    else {
-      codecFor(vector).write(writer, value);
-      expect(toHex(writer.finish())).toBe(vector["hex"]);
-    }
-  });
+  test.each(vectors.filter(({ verdict }) => verdict === "valid").map((vector) => [titleOf(vector), vector] as const))(
+    "%s",
+    (_, vector) => {
+      const value = fromVector(vector["value"]);
+      expect(decode(vector)).toStrictEqual(value);
+      const writer = new Writer();
+      if (vector["client"] === "refused") expect(() => codecFor(vector).write(writer, value)).toThrow(RangeError);
+      else {
+        codecFor(vector).write(writer, value);
+        expect(toHex(writer.finish())).toBe(vector["hex"]);
+      }
+    },
+  );
 
-  test.each(vectors.filter(({ verdict }) => verdict === "refused").map((vector) => [titleOf(vector), vector] as const))("%s", (_, vector) => {
-    expect(() => decode(vector)).toThrow(ProtocolError);
-  });
+  test.each(vectors.filter(({ verdict }) => verdict === "refused").map((vector) => [titleOf(vector), vector] as const))(
+    "%s",
+    (_, vector) => {
+      expect(() => decode(vector)).toThrow(ProtocolError);
+    },
+  );
 });
 
 describe("close.json", () => {

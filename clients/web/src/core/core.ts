@@ -110,7 +110,15 @@ export class ClientCore {
   opened(now: number): void {
     if (this.#phase !== "dialing") return;
     const { schema, project, room, roomType, token, session, sdk } = this.#options;
-    const identity = { project, room, roomType, token: token || this.#guestToken, schemaHash: schema.hash, session, sdk };
+    const identity = {
+      project,
+      room,
+      roomType,
+      token: token || this.#guestToken,
+      schemaHash: schema.hash,
+      session,
+      sdk,
+    };
     this.#send("hello", encodeHello({ ...identity, attempt: this.#attempt++ }));
     this.#resets = 0;
     this.#resume(now);
@@ -130,6 +138,8 @@ export class ClientCore {
       if (!(error instanceof ProtocolError)) throw error;
       this.violated(error.message);
     }
+    // A page in the background gets its timers late, but its frames in time.
+    this.timer(now);
   }
 
   /** The server did what the protocol forbids. */
@@ -142,7 +152,8 @@ export class ClientCore {
     if (!this.#isOpen() && this.#phase !== "dialing") return;
     const { retryAfterMs, text } = parseReason(reason);
     const error = closeError(code, text);
-    if (code === CloseCode.UNAUTHENTICATED && this.#options.token === "" && this.#guestToken !== "") this.#startOver(code);
+    if (code === CloseCode.UNAUTHENTICATED && this.#options.token === "" && this.#guestToken !== "")
+      this.#startOver(code);
     else if (reconnectOf(code) === "never") this.#finish(error);
     else {
       this.#lastLoss = error;
@@ -281,7 +292,8 @@ export class ClientCore {
       case "pong": {
         const rtt = this.#heartbeat.roundTrip(frame.nonce, now);
         // A tick from before the welcome may be another generation's.
-        if (rtt !== null && frame.ticking && this.#welcomed !== null) this.clock.sample(frame.tick, frame.fraction, rtt, now);
+        if (rtt !== null && frame.ticking && this.#welcomed !== null)
+          this.clock.sample(frame.tick, frame.fraction, rtt, now);
         return;
       }
       case "reset":

@@ -94,7 +94,11 @@ export class Entities {
     return this.#on("leave", kind, callback);
   }
 
-  #on<T extends Entity>(event: Happening["event"], kind: Kind<T>, callback: (entity: T, fields: readonly string[]) => void): Remove {
+  #on<T extends Entity>(
+    event: Happening["event"],
+    kind: Kind<T>,
+    callback: (entity: T, fields: readonly string[]) => void,
+  ): Remove {
     return this.#listeners[event].add(this.#known(kind), callback as (...told: Told) => void);
   }
 

@@ -45,7 +45,12 @@ function asNumber(value: unknown): number {
   return value;
 }
 
-function integer(lo: number, hi: number, read: (reader: Reader) => number, write: (writer: Writer, value: number) => void): FieldCodec {
+function integer(
+  lo: number,
+  hi: number,
+  read: (reader: Reader) => number,
+  write: (writer: Writer, value: number) => void,
+): FieldCodec {
   return {
     zero: 0,
     read,
@@ -145,14 +150,47 @@ function quantised(field: Field, steps: 255 | 65_535): FieldCodec {
 
 const CODECS: Readonly<Record<Exclude<FieldType, "q8" | "q16">, FieldCodec>> = {
   bool: BOOL,
-  u8: integer(0, 0xff, (reader) => reader.u8(), (writer, value) => writer.u8(value)),
-  u16: integer(0, 0xffff, (reader) => reader.u16(), (writer, value) => writer.u16(value)),
-  u32: integer(0, 0xffff_ffff, (reader) => reader.u32(), (writer, value) => writer.u32(value)),
-  i8: integer(-0x80, 0x7f, (reader) => reader.i8(), (writer, value) => writer.u8(value)),
-  i16: integer(-0x8000, 0x7fff, (reader) => reader.i16(), (writer, value) => writer.u16(value)),
-  i32: integer(-0x8000_0000, 0x7fff_ffff, (reader) => reader.i32(), (writer, value) => writer.u32(value)),
+  u8: integer(
+    0,
+    0xff,
+    (reader) => reader.u8(),
+    (writer, value) => writer.u8(value),
+  ),
+  u16: integer(
+    0,
+    0xffff,
+    (reader) => reader.u16(),
+    (writer, value) => writer.u16(value),
+  ),
+  u32: integer(
+    0,
+    0xffff_ffff,
+    (reader) => reader.u32(),
+    (writer, value) => writer.u32(value),
+  ),
+  i8: integer(
+    -0x80,
+    0x7f,
+    (reader) => reader.i8(),
+    (writer, value) => writer.u8(value),
+  ),
+  i16: integer(
+    -0x8000,
+    0x7fff,
+    (reader) => reader.i16(),
+    (writer, value) => writer.u16(value),
+  ),
+  i32: integer(
+    -0x8000_0000,
+    0x7fff_ffff,
+    (reader) => reader.i32(),
+    (writer, value) => writer.u32(value),
+  ),
   f32: F32,
-  f64: float((reader) => reader.f64(), (writer, value) => writer.f64(value)),
+  f64: float(
+    (reader) => reader.f64(),
+    (writer, value) => writer.f64(value),
+  ),
   str: STR,
   bytes: BYTES,
   json: JSON_TEXT,
@@ -174,7 +212,9 @@ export function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const keys = Object.keys(a);
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
-  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSame(left[key], right[key]));
+  return (
+    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSame(left[key], right[key]))
+  );
 }
 
 const MASK_BITS = 7;

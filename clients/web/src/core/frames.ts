@@ -79,7 +79,13 @@ export type ServerFrame =
   | { readonly type: "reply"; readonly call: number; readonly payload: Payload }
   | { readonly type: "error"; readonly call: number; readonly code: number; readonly text: string }
   | { readonly type: "ack"; readonly tick: number; readonly input: number; readonly slack: number }
-  | { readonly type: "pong"; readonly nonce: number; readonly ticking: boolean; readonly tick: number; readonly fraction: number }
+  | {
+      readonly type: "pong";
+      readonly nonce: number;
+      readonly ticking: boolean;
+      readonly tick: number;
+      readonly fraction: number;
+    }
   | { readonly type: "reset"; readonly number: number; readonly code: number }
   | { readonly type: "asleep"; readonly generation: number; readonly version: number }
   | { readonly type: "unknown" };
@@ -244,7 +250,10 @@ function writePayload(writer: Writer, payload: unknown): Uint8Array {
   if (bytes.length > MAX_PAYLOAD_BYTES) {
     throw new RangeError(`the payload has ${bytes.length} bytes; ${MAX_PAYLOAD_BYTES} is the most`);
   }
-  return writer.u8(isBytes ? FORMAT_BYTES : 0).raw(bytes).finish();
+  return writer
+    .u8(isBytes ? FORMAT_BYTES : 0)
+    .raw(bytes)
+    .finish();
 }
 
 /** `seen` is 0, or 1 + the tick of the newest update applied. TypeError or RangeError for what cannot be sent. */
@@ -255,7 +264,8 @@ export function encodeMessage(payload: unknown, seen: number, unreliable: boolea
 
 export function encodeCall(call: number, seen: number, name: string, payload: unknown): Uint8Array {
   const nameBytes = encodeUtf8(name);
-  if (nameBytes.length > MAX_CALL_NAME_BYTES) throw new RangeError(`a call's name has at most ${MAX_CALL_NAME_BYTES} bytes`);
+  if (nameBytes.length > MAX_CALL_NAME_BYTES)
+    throw new RangeError(`a call's name has at most ${MAX_CALL_NAME_BYTES} bytes`);
   return writePayload(new Writer().u8(FrameType.CALL).varint(call).varint(seen).blob(nameBytes), payload);
 }
 

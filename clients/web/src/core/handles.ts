@@ -33,7 +33,12 @@ class Handle implements Entity {
 
   toJSON(): Record<string, unknown> {
     const { id, owner, kind, values } = this.#cell;
-    return { id, owner, kind: kind.name, ...Object.fromEntries(kind.fields.map(({ name }, index) => [name, values[index]])) };
+    return {
+      id,
+      owner,
+      kind: kind.name,
+      ...Object.fromEntries(kind.fields.map(({ name }, index) => [name, values[index]])),
+    };
   }
 
   static valueOf(handle: Handle, index: number): unknown {
@@ -48,7 +53,9 @@ function classOf(kind: Kind): new (cell: Cell) => Handle {
   if (known !== undefined) return known;
   const made = class extends Handle {};
   const refuse = (name: string) => (): never => {
-    throw new TypeError(`${kind.name}.${name} is the room's and cannot be written here; send the room a message instead`);
+    throw new TypeError(
+      `${kind.name}.${name} is the room's and cannot be written here; send the room a message instead`,
+    );
   };
   kind.fields.forEach(({ name }, index) => {
     const get = function (this: Handle): unknown {

@@ -73,7 +73,8 @@ function refuseUnsendable(this: unknown, key: string, value: unknown): unknown {
     if (isUnsafeInteger(value)) throw new RangeError(`${where} is an integer beyond 2^53 - 1`);
   }
   const isNothing = value === undefined || typeof value === "function" || typeof value === "symbol";
-  if (isNothing && Array.isArray(this)) throw new TypeError(`item ${key} of an array is ${typeof value}, which is not JSON`);
+  if (isNothing && Array.isArray(this))
+    throw new TypeError(`item ${key} of an array is ${typeof value}, which is not JSON`);
   return value;
 }
 

@@ -16,12 +16,21 @@ export interface InputEntry {
 
 /** Encode one to five inputs, the newest first. With a `kind` they are compact, else JSON. */
 export function encodeInputs(entries: readonly InputEntry[], kind: InputKind | null): Uint8Array {
-  const writer = new Writer().u8(FrameType.INPUTS).u8(kind === null ? 0 : 1).u8(entries.length);
+  const writer = new Writer()
+    .u8(FrameType.INPUTS)
+    .u8(kind === null ? 0 : 1)
+    .u8(entries.length);
   entries.forEach((entry, index) => {
     const newer = entries[index - 1];
     writer.varint(newer === undefined ? entry.tick : newer.tick - entry.tick).varint(entry.lag);
     if (kind === null) writer.str(formatJson(entry.value));
-    else writeFields(writer, kind, kind.fields.map((_, at) => at), entry.value as Readonly<Record<string, unknown>>);
+    else
+      writeFields(
+        writer,
+        kind,
+        kind.fields.map((_, at) => at),
+        entry.value as Readonly<Record<string, unknown>>,
+      );
   });
   return writer.finish();
 }

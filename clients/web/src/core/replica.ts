@@ -173,7 +173,9 @@ class Changes {
       ...replaced.map((cell) => happening("leave", cell)),
       ...[...this.#entered].map((cell) => happening("enter", cell)),
       ...[...this.#before.keys()].filter(known).flatMap((cell) => this.#changeOf(cell)),
-      ...[...this.#corrected].filter(([cell]) => known(cell)).map(([cell, fields]) => happening("correct", cell, fields)),
+      ...[...this.#corrected]
+        .filter(([cell]) => known(cell))
+        .map(([cell, fields]) => happening("correct", cell, fields)),
       ...[...this.#ownerBefore]
         .filter(([cell, before]) => known(cell) && before !== cell.owner)
         .map(([cell]) => happening("owner", cell)),
@@ -183,7 +185,9 @@ class Changes {
 
   /** What is different now; nothing, where all is as it was. */
   #changeOf(cell: Cell): Happening[] {
-    const fields = [...this.#before.get(cell)!].filter(([field, before]) => !isSame(before, cell.values[field])).map(([field]) => field);
+    const fields = [...this.#before.get(cell)!]
+      .filter(([field, before]) => !isSame(before, cell.values[field]))
+      .map(([field]) => field);
     return fields.length === 0 ? [] : [happening("change", cell, fields)];
   }
 }

@@ -61,7 +61,11 @@ export const Presence = kind<PresenceEntry>("playhall_presence", [
 ]);
 
 /** Called by the generated module, for each kind. */
-export function kind<T extends Entity>(name: string, fields: readonly Field[], options: { hidden?: boolean } = {}): Kind<T> {
+export function kind<T extends Entity>(
+  name: string,
+  fields: readonly Field[],
+  options: { hidden?: boolean } = {},
+): Kind<T> {
   return Object.freeze({ name, fields, codecs: fields.map(codecOf), hidden: options.hidden ?? false });
 }
 

@@ -23,11 +23,33 @@ const Section = { LEAVE: 1, ENTER: 2, CHANGE: 3, PATCH: 4, OWNER: 5, CORRECT: 6 
 export type Operation =
   | { readonly op: "leave"; readonly id: number }
   /** `values` has every field, those not sent at their type's zero. */
-  | { readonly op: "enter"; readonly id: number; readonly kind: Kind; readonly owned: boolean; readonly values: unknown[] }
-  | { readonly op: "change"; readonly id: number; readonly fields: readonly number[]; readonly values: readonly unknown[] }
-  | { readonly op: "patch"; readonly id: number; readonly field: number; readonly offset: number; readonly data: Uint8Array }
+  | {
+      readonly op: "enter";
+      readonly id: number;
+      readonly kind: Kind;
+      readonly owned: boolean;
+      readonly values: unknown[];
+    }
+  | {
+      readonly op: "change";
+      readonly id: number;
+      readonly fields: readonly number[];
+      readonly values: readonly unknown[];
+    }
+  | {
+      readonly op: "patch";
+      readonly id: number;
+      readonly field: number;
+      readonly offset: number;
+      readonly data: Uint8Array;
+    }
   | { readonly op: "owner"; readonly id: number; readonly owner: string | null }
-  | { readonly op: "correct"; readonly id: number; readonly fields: readonly number[]; readonly values: readonly unknown[] };
+  | {
+      readonly op: "correct";
+      readonly id: number;
+      readonly fields: readonly number[];
+      readonly values: readonly unknown[];
+    };
 
 export interface Part {
   readonly last: boolean;
@@ -79,7 +101,8 @@ export class UpdateDecoder {
     let before = 0;
     while (reader.remaining > 0) {
       const section = reader.u8();
-      if (section <= before || section > Section.CORRECT) throw new ProtocolError("an update's sections are out of order");
+      if (section <= before || section > Section.CORRECT)
+        throw new ProtocolError("an update's sections are out of order");
       before = section;
       const count = reader.varint32();
       if (count === 0) throw new ProtocolError("an update has an empty section");

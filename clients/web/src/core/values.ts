@@ -203,7 +203,7 @@ export class Writer {
   varint(value: number): this {
     let left = value;
     while (left >= 0x80) {
-      this.u8((left % 128) | 0x80);
+      this.u8(left % 128 | 0x80);
       left = Math.floor(left / 128);
     }
     return this.u8(left);

@@ -45,7 +45,8 @@ export class Discovery {
 }
 
 function addressesIn(answer: unknown, url: string): string[] {
-  const list = typeof answer === "object" && answer !== null ? (answer as { websocket?: unknown }).websocket : undefined;
+  const list =
+    typeof answer === "object" && answer !== null ? (answer as { websocket?: unknown }).websocket : undefined;
   const addresses = Array.isArray(list) ? list.filter((each): each is string => typeof each === "string") : [];
   if (addresses.length === 0) throw new PlayhallError(0, `${url} names no WebSocket address`);
   return addresses;

@@ -7,7 +7,8 @@ import { SIZE } from "./shared.gen.js";
 const EASE_MS = 70;
 const RIPPLE_MS = 500;
 const GRID_STEP = 10;
-const FONT = "600 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+const FONT =
+  "600 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const LABEL_HEIGHT = 20;
 
 /** What is drawn of one player. */
@@ -33,7 +34,8 @@ export class Board {
   readonly #dots: () => readonly Shown[];
   /** Where each dot is drawn, on its way to where it is. */
   #drawn = new Map<number, Point>();
-  #ripple: (Point & { readonly at: number; readonly colour: string }) | null = null;
+  #ripple: (Point & { readonly at: number; readonly colour: string }) | null =
+    null;
   #lastFrame = 0;
   #size = 0;
   readonly #still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -58,7 +60,8 @@ export class Board {
 
   /** Show where the player wants to go. */
   ripple(x: number, y: number, colour: string): void {
-    if (!this.#still.matches) this.#ripple = { x, y, colour, at: performance.now() };
+    if (!this.#still.matches)
+      this.#ripple = { x, y, colour, at: performance.now() };
   }
 
   #frame(now: number): void {
@@ -76,7 +79,10 @@ export class Board {
     const drawn = new Map<number, Point>();
     for (const { id, x, y } of dots) {
       const at = this.#drawn.get(id) ?? { x, y };
-      drawn.set(id, { x: at.x + (x - at.x) * share, y: at.y + (y - at.y) * share });
+      drawn.set(id, {
+        x: at.x + (x - at.x) * share,
+        y: at.y + (y - at.y) * share,
+      });
     }
     this.#drawn = drawn;
   }
@@ -90,7 +96,8 @@ export class Board {
     const radius = Math.min(13, Math.max(8, this.#size / 60));
     const scale = this.#size / SIZE;
     // Dots at the edge stay whole.
-    const inside = (at: number): number => Math.min(Math.max(at * scale, radius + 4), this.#size - radius - 4);
+    const inside = (at: number): number =>
+      Math.min(Math.max(at * scale, radius + 4), this.#size - radius - 4);
     const placed = dots.map((dot) => {
       const { x, y } = this.#drawn.get(dot.id)!;
       return { dot, x: inside(x), y: inside(y) };
@@ -105,7 +112,8 @@ export class Board {
     const step = (this.#size / SIZE) * GRID_STEP;
     context.fillStyle = "rgb(255 255 255 / 13%)";
     for (let x = step; x < this.#size - 1; x += step) {
-      for (let y = step; y < this.#size - 1; y += step) context.fillRect(Math.round(x) - 1, Math.round(y) - 1, 2, 2);
+      for (let y = step; y < this.#size - 1; y += step)
+        context.fillRect(Math.round(x) - 1, Math.round(y) - 1, 2, 2);
     }
   }
 
@@ -119,12 +127,23 @@ export class Board {
     context.strokeStyle = this.#ripple.colour;
     context.lineWidth = 2;
     context.beginPath();
-    context.arc(this.#ripple.x * scale, this.#ripple.y * scale, 6 + 22 * Math.max(0, age), 0, 2 * Math.PI);
+    context.arc(
+      this.#ripple.x * scale,
+      this.#ripple.y * scale,
+      6 + 22 * Math.max(0, age),
+      0,
+      2 * Math.PI,
+    );
     context.stroke();
     context.globalAlpha = 1;
   }
 
-  #drawDot({ colour, isMine, isAway }: Shown, x: number, y: number, radius: number): void {
+  #drawDot(
+    { colour, isMine, isAway }: Shown,
+    x: number,
+    y: number,
+    radius: number,
+  ): void {
     const context = this.#context;
     context.globalAlpha = isAway ? 0.45 : 1;
     context.fillStyle = colour;
@@ -144,22 +163,37 @@ export class Board {
     context.globalAlpha = 1;
   }
 
-  #drawLabels(placed: readonly { dot: Shown; x: number; y: number }[], radius: number): void {
+  #drawLabels(
+    placed: readonly { dot: Shown; x: number; y: number }[],
+    radius: number,
+  ): void {
     const context = this.#context;
     context.font = FONT;
     context.textBaseline = "middle";
-    const sized = placed.map(({ dot, x, y }) => ({ x, y, width: context.measureText(dot.name).width + 14 }));
-    placeLabels(sized, radius, LABEL_HEIGHT, this.#size).forEach((box, index) => {
-      if (box === null) return;
-      const { dot } = placed[index]!;
-      context.globalAlpha = dot.isAway ? 0.6 : 1;
-      context.fillStyle = "rgb(18 19 28 / 82%)";
-      context.beginPath();
-      context.roundRect(box.x, box.y, box.width, box.height, LABEL_HEIGHT / 2);
-      context.fill();
-      context.fillStyle = dot.isMine ? "white" : "#d9ddf0";
-      context.fillText(dot.name, box.x + 7, box.y + LABEL_HEIGHT / 2 + 0.5);
-      context.globalAlpha = 1;
-    });
+    const sized = placed.map(({ dot, x, y }) => ({
+      x,
+      y,
+      width: context.measureText(dot.name).width + 14,
+    }));
+    placeLabels(sized, radius, LABEL_HEIGHT, this.#size).forEach(
+      (box, index) => {
+        if (box === null) return;
+        const { dot } = placed[index]!;
+        context.globalAlpha = dot.isAway ? 0.6 : 1;
+        context.fillStyle = "rgb(18 19 28 / 82%)";
+        context.beginPath();
+        context.roundRect(
+          box.x,
+          box.y,
+          box.width,
+          box.height,
+          LABEL_HEIGHT / 2,
+        );
+        context.fill();
+        context.fillStyle = dot.isMine ? "white" : "#d9ddf0";
+        context.fillText(dot.name, box.x + 7, box.y + LABEL_HEIGHT / 2 + 0.5);
+        context.globalAlpha = 1;
+      },
+    );
   }
 }

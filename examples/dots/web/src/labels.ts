@@ -14,16 +14,31 @@ export interface Labelled {
 }
 
 function overlaps(a: Box, b: Box): boolean {
-  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+  return (
+    a.x < b.x + b.width &&
+    b.x < a.x + a.width &&
+    a.y < b.y + b.height &&
+    b.y < a.y + a.height
+  );
 }
 
 /**
  * Place labels of `height` beside dots of `radius`, the first ones first, in a square of `size`. Below is best, then
  * above, right and left; null where there is no room.
  */
-export function placeLabels(dots: readonly Labelled[], radius: number, height: number, size: number): (Box | null)[] {
+export function placeLabels(
+  dots: readonly Labelled[],
+  radius: number,
+  height: number,
+  size: number,
+): (Box | null)[] {
   const placed: Box[] = [];
-  const bodies = dots.map(({ x, y }) => ({ x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius }));
+  const bodies = dots.map(({ x, y }) => ({
+    x: x - radius,
+    y: y - radius,
+    width: 2 * radius,
+    height: 2 * radius,
+  }));
   const gap = radius + 5;
   return dots.map(({ x, y, width }, index) => {
     const left = Math.min(Math.max(x - width / 2, 3), size - width - 3);
@@ -34,7 +49,10 @@ export function placeLabels(dots: readonly Labelled[], radius: number, height: n
       { x: x - gap - width, y: y - height / 2 },
     ].map((spot) => ({ ...spot, width, height }));
     const isFree = (box: Box): boolean =>
-      box.x >= 2 && box.y >= 2 && box.x + width <= size - 2 && box.y + height <= size - 2 &&
+      box.x >= 2 &&
+      box.y >= 2 &&
+      box.x + width <= size - 2 &&
+      box.y + height <= size - 2 &&
       !placed.some((other) => overlaps(box, other)) &&
       !bodies.some((body, at) => at !== index && overlaps(box, body));
     const spot = spots.find(isFree) ?? null;

@@ -1,10 +1,22 @@
 // Dots: everyone is a dot on one board. What is true is in the room (room.py); this page shows it, and asks.
 
-import { CloseCode, reloadForNewBuild, RoomClient, type PlayhallError, type PresenceEntry } from "@playhall/client";
+import {
+  CloseCode,
+  reloadForNewBuild,
+  RoomClient,
+  type PlayhallError,
+  type PresenceEntry,
+} from "@playhall/client";
 import { Board as Picture, type Shown } from "./board.js";
 import { colourOf } from "./colours.js";
 import { hideOverlay, showClosed, showLost, showWaking } from "./overlay.js";
-import { editName, keptName, offerLink, showNumbers, showPlayers } from "./panel.js";
+import {
+  editName,
+  keptName,
+  offerLink,
+  showNumbers,
+  showPlayers,
+} from "./panel.js";
 import { Dot, schema } from "./shared.gen.js";
 import { steer } from "./steering.js";
 
@@ -13,7 +25,12 @@ const TRUST_OWN_MS = 400;
 
 const asked = new URLSearchParams(location.search).get("room") ?? "";
 const roomId = /^[A-Za-z0-9_-]{1,64}$/.test(asked) ? asked : "main";
-const room = new RoomClient({ url: location.origin, project: "dots", room: roomId, schema });
+const room = new RoomClient({
+  url: location.origin,
+  project: "dots",
+  room: roomId,
+  schema,
+});
 
 let sentTo: { x: number; y: number; at: number } | null = null;
 
@@ -28,7 +45,10 @@ function shown(dot: Dot): Shown {
   const player = dot.owner ?? "";
   const entry = room.presence.get(player);
   const isMine = player === room.player;
-  const own = isMine && sentTo !== null && performance.now() - sentTo.at < TRUST_OWN_MS ? sentTo : dot;
+  const own =
+    isMine && sentTo !== null && performance.now() - sentTo.at < TRUST_OWN_MS
+      ? sentTo
+      : dot;
   return {
     id: dot.id,
     x: own.x,
@@ -40,6 +60,12 @@ function shown(dot: Dot): Shown {
   };
 }
 
+/** What stands behind a name in the list. */
+function noteOn(entry: PresenceEntry): string {
+  if (entry.player === room.player) return entry.name === "" ? "" : "you";
+  return entry.connected ? "" : "away";
+}
+
 function showPanel(): void {
   const entries = [...room.presence].filter(({ connected }) => connected);
   showNumbers(entries.length, room.private.moves, room.state.moves);
@@ -47,9 +73,12 @@ function showPanel(): void {
     isMine: entry.player === room.player,
     name: nameOf(entry.player, entry),
     colour: colourOf(entry.player),
-    note: entry.player === room.player ? "you" : entry.connected ? "" : "away",
+    note: noteOn(entry),
   }));
-  listed.sort((a, b) => Number(b.isMine) - Number(a.isMine) || a.name.localeCompare(b.name));
+  listed.sort(
+    (a, b) =>
+      Number(b.isMine) - Number(a.isMine) || a.name.localeCompare(b.name),
+  );
   showPlayers(listed);
 }
 
@@ -61,7 +90,8 @@ function sayName(name: string): void {
 function entered(): void {
   hideOverlay();
   const name = keptName();
-  if (name !== "" && room.presence.get(room.player)?.name !== name) sayName(name);
+  if (name !== "" && room.presence.get(room.player)?.name !== name)
+    sayName(name);
 }
 
 function ended(error: PlayhallError): void {

@@ -2,6 +2,9 @@
 
 import { CloseCode, type PlayhallError } from "@playhall/client";
 
+/** The code of a connection that never came about, or broke without a word. */
+const UNREACHABLE = 1006;
+
 interface Action {
   readonly label: string;
   readonly run: () => void;
@@ -30,11 +33,19 @@ export function hideOverlay(): void {
 }
 
 export function showWaking(): void {
-  show("Waking the room", "Nobody was here for a while. It takes a moment.", null);
+  show(
+    "Waking the room",
+    "Nobody was here for a while. It takes a moment.",
+    null,
+  );
 }
 
 export function showLost(): void {
-  show("Connection lost", "Coming back by itself. If it takes long, check your network.", null);
+  show(
+    "Connection lost",
+    "Coming back by itself. If it takes long, check your network.",
+    null,
+  );
 }
 
 const reload: Action = { label: "Try again", run: () => location.reload() };
@@ -43,17 +54,41 @@ const reload: Action = { label: "Try again", run: () => location.reload() };
 export function showClosed(error: PlayhallError): void {
   switch (error.code) {
     case CloseCode.SCHEMA_MISMATCH:
-      return show("A new version is out", "Reload the page to get it.", { ...reload, label: "Reload" });
+      return show("A new version is out", "Reload the page to get it.", {
+        ...reload,
+        label: "Reload",
+      });
     case CloseCode.REPLACED:
-      return show("Playing in another tab", "You opened this game somewhere else. Only one can play at a time.", { ...reload, label: "Play here" });
+      return show(
+        "Playing in another tab",
+        "You opened this game somewhere else. Only one can play at a time.",
+        { ...reload, label: "Play here" },
+      );
     case CloseCode.ROOM_FULL:
-      return show("The room is full", "Try again when someone has left.", reload);
+      return show(
+        "The room is full",
+        "Try again when someone has left.",
+        reload,
+      );
     case CloseCode.KICKED:
       return show("You were removed", "The room ended your visit.", reload);
     case CloseCode.ROOM_STOPPED:
-      return show("The room stopped", "It ran into an error. Trying again starts it from what was saved last.", reload);
+      return show(
+        "The room stopped",
+        "It ran into an error. Trying again starts it from what was saved last.",
+        reload,
+      );
     case CloseCode.HIBERNATED:
-      return show("The room went to sleep", "Come back in to wake it.", { ...reload, label: "Wake it" });
+      return show("The room went to sleep", "Come back in to wake it.", {
+        ...reload,
+        label: "Wake it",
+      });
+    case UNREACHABLE:
+      return show(
+        "No answer",
+        "The game's server cannot be reached. Check your network, then try again.",
+        reload,
+      );
     default:
       return show("Not connected", `${error.message} (${error.code})`, reload);
   }

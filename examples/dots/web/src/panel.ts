@@ -3,7 +3,8 @@
 const NAME_KEY = "dots.name";
 const COPIED_MS = 2_000;
 
-const find = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+const find = <T extends HTMLElement>(selector: string): T =>
+  document.querySelector<T>(selector)!;
 
 export interface Listed {
   readonly name: string;
@@ -11,7 +12,11 @@ export interface Listed {
   readonly note: string;
 }
 
-export function showNumbers(online: number, ownMoves: number, allMoves: number): void {
+export function showNumbers(
+  online: number,
+  ownMoves: number,
+  allMoves: number,
+): void {
   setText(find("#online"), String(online));
   setText(find("#own-moves"), shortened(ownMoves));
   setText(find("#all-moves"), shortened(allMoves));
@@ -19,7 +24,10 @@ export function showNumbers(online: number, ownMoves: number, allMoves: number):
 
 /** 12,345, and from a hundred thousand on 123.5K, which still fits. */
 function shortened(count: number): string {
-  return count.toLocaleString("en", count < 100_000 ? {} : { notation: "compact", maximumFractionDigits: 1 });
+  return count.toLocaleString(
+    "en",
+    count < 100_000 ? {} : { notation: "compact", maximumFractionDigits: 1 },
+  );
 }
 
 /** Touch the page only where it differs: this is called with every update. */
@@ -41,7 +49,11 @@ export function showPlayers(players: readonly Listed[]): void {
 
 function makeRow(): HTMLLIElement {
   const row = document.createElement("li");
-  row.append(...["swatch", "who", "note"].map((name) => Object.assign(document.createElement("span"), { className: name })));
+  row.append(
+    ...["swatch", "who", "note"].map((name) =>
+      Object.assign(document.createElement("span"), { className: name }),
+    ),
+  );
   return row;
 }
 
@@ -73,7 +85,9 @@ export function editName(changed: (name: string) => void): void {
     saved = name;
     keepName(name);
     changed(name);
-    announce(name === "" ? "Your name was cleared." : `Your name is now ${name}.`);
+    announce(
+      name === "" ? "Your name was cleared." : `Your name is now ${name}.`,
+    );
   };
   find<HTMLFormElement>("#name-form").addEventListener("submit", (event) => {
     event.preventDefault();

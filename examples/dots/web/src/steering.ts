@@ -32,8 +32,13 @@ function steerByPointer(canvas: HTMLCanvasElement, { move }: Steering): void {
   const go = (event: PointerEvent, isTap: boolean): void => {
     saidAt = event.timeStamp;
     const box = canvas.getBoundingClientRect();
-    const along = (at: number, from: number, length: number): number => within(((at - from) / length) * SIZE);
-    move(along(event.clientX, box.left, box.width), along(event.clientY, box.top, box.height), isTap);
+    const along = (at: number, from: number, length: number): number =>
+      within(((at - from) / length) * SIZE);
+    move(
+      along(event.clientX, box.left, box.width),
+      along(event.clientY, box.top, box.height),
+      isTap,
+    );
   };
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
@@ -41,19 +46,31 @@ function steerByPointer(canvas: HTMLCanvasElement, { move }: Steering): void {
     go(event, true);
   });
   canvas.addEventListener("pointermove", (event) => {
-    if (canvas.hasPointerCapture(event.pointerId) && event.timeStamp - saidAt >= SAY_EVERY_MS) go(event, false);
+    if (
+      canvas.hasPointerCapture(event.pointerId) &&
+      event.timeStamp - saidAt >= SAY_EVERY_MS
+    )
+      go(event, false);
   });
   // The last stretch of a drag is part of it; a tap has been said already.
   canvas.addEventListener("pointerup", (event) => {
-    if (canvas.hasPointerCapture(event.pointerId) && dragged(event)) go(event, false);
+    if (canvas.hasPointerCapture(event.pointerId) && dragged(event))
+      go(event, false);
   });
   let downX = 0;
   let downY = 0;
-  canvas.addEventListener("pointerdown", (event) => ([downX, downY] = [event.clientX, event.clientY]));
-  const dragged = (event: PointerEvent): boolean => Math.hypot(event.clientX - downX, event.clientY - downY) > 3;
+  canvas.addEventListener(
+    "pointerdown",
+    (event) => ([downX, downY] = [event.clientX, event.clientY]),
+  );
+  const dragged = (event: PointerEvent): boolean =>
+    Math.hypot(event.clientX - downX, event.clientY - downY) > 3;
 }
 
-function steerByKeys(canvas: HTMLCanvasElement, { position, move }: Steering): void {
+function steerByKeys(
+  canvas: HTMLCanvasElement,
+  { position, move }: Steering,
+): void {
   const held = new Set<string>();
   let at: { x: number; y: number } | null = null;
   let timer: ReturnType<typeof setInterval> | undefined;
@@ -78,8 +95,16 @@ function steerByKeys(canvas: HTMLCanvasElement, { position, move }: Steering): v
   };
   addEventListener("keydown", (event) => {
     // Elsewhere the arrow keys have their own work: in a text, in a list that scrolls.
-    const isForBoard = event.target === canvas || event.target === document.body;
-    if (!(event.key in KEYS) || !isForBoard || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isForBoard =
+      event.target === canvas || event.target === document.body;
+    if (
+      !(event.key in KEYS) ||
+      !isForBoard ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey
+    )
+      return;
     event.preventDefault();
     if (event.repeat) return;
     held.add(event.key);

@@ -41,30 +41,58 @@ class DevServer:
     url: str
     guest_url: str
     pids: dict[str, int]
+    websockets: list[str]
     folder: Path
     log_path: Path
+    process: subprocess.Popen[bytes]
 
     def room_host_pids(self) -> list[int]:
         """The processes that run rooms now, without their supervisor."""
         children = psutil.Process(self.pids["roomhost"]).children(recursive=True)
-        return [child.pid for child in children if "playhall_roomhost.process" in child.cmdline()]
+        return [child.pid for child in children if "playhall_roomhost.process" in _command(child)]
 
     def log(self) -> str:
         """All it printed so far."""
         return self.log_path.read_text(errors="replace")
 
+    def service_log(self, service: str) -> str:
+        """All that one of its services wrote so far."""
+        path = self.folder / ".playhall" / "logs" / f"{service}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def running(self, service: str) -> list[int]:
+        """The pids of one of its services, now: a service that ends is started again."""
+        children = psutil.Process(self.process.pid).children()
+        return [child.pid for child in children if f"playhall_{service}" in _command(child)]
+
+    def kill(self, service: str) -> int:
+        """Kill a service by -9, and return the pid it had."""
+        pid = self.running(service)[0]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
 
 @contextmanager
 def dev_server(directory: Path, example: str = "dots") -> Iterator[DevServer]:
     """Serve a copy of an example from below `directory`, at a free port."""
-    folder = _copy(directory, example)
-    log_path = directory / "dev.log"
+    with serve(_copy(directory, example), directory / "dev.log") as dev:
+        yield dev
+
+
+def copy_game(game: Path, directory: Path) -> Path:
+    """Copy a game that needs nothing but its own folder; return where it is."""
+    return Path(shutil.copytree(game, directory / game.name, ignore=_NOT_COPIED))
+
+
+@contextmanager
+def serve(folder: Path, log_path: Path, environment: Mapping[str, str] | None = None) -> Iterator[DevServer]:
+    """Serve the game in a folder, at a free port. `environment` is for settings of the services."""
     reader, writer = os.pipe()
     command = [str(Path(sys.executable).parent / "playhall"), "dev", str(folder), "--port", "0"]
     with open(reader, "rb") as ready, log_path.open("wb") as log:
         process = subprocess.Popen(
             command,
-            env={**_environment(), "PLAYHALL_READY_FD": str(writer)},
+            env={**_environment(), **(environment or {}), "PLAYHALL_READY_FD": str(writer)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -87,7 +115,7 @@ def dev_server(directory: Path, example: str = "dots") -> Iterator[DevServer]:
                 process,
             )
         except BaseException:
-            _print_logs(folder, log_path)
+            print(logs(folder, log_path))
             raise
         finally:
             _stop(process)
@@ -105,10 +133,19 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PLAYHALL_")}
 
 
-def _print_logs(folder: Path, log_path: Path) -> None:
-    print(log_path.read_text(errors="replace"))
+def logs(folder: Path, log_path: Path) -> str:
+    """What `playhall dev` printed, and the ends of its services' logs."""
+    pieces = [log_path.read_text(errors="replace")]
     for path in sorted((folder / ".playhall" / "logs").glob("*.log")):
-        print(f"--- {path.name}", path.read_text(errors="replace")[-LOG_TAIL:], sep="\n")
+        pieces += [f"--- {path.name}", path.read_text(errors="replace")[-LOG_TAIL:]]
+    return "\n".join(pieces)
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -191,6 +191,7 @@ class Uploader:
             return
         if answer == Done(True):
             meters.EVICTIONS.inc()
+            log.info("room_evicted", project=room.project, room_uid=room.uid, object=name)
             for table in (self._due, self._retry_s):
                 table.pop(room.uid, None)
             self._tidied.discard(room.uid)

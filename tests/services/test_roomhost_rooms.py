@@ -201,6 +201,7 @@ async def test_what_was_flushed_survives_the_process(
     await pod.everything_durable(process)
     os.kill(pid_of(supervisor, process), signal.SIGKILL)
     await router.until(lambda: router.broke)
+    await pod.room_status(uid, store_pb.RoomStatus.STATUS_DEAD)
     process = await pod.prepare(build)
     router = await pod.attach(process)
     link = await router.enter(uid, await pod.started(process, uid, has_state=True))

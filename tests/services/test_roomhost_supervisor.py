@@ -22,6 +22,7 @@ from tests.support.room_hosts import GAME, Pod, Shard, make_build, new_uid, pid_
 
 RELEASED = pb.RoomEnded.REASON_RELEASED
 FENCED = pb.RoomEnded.REASON_FENCED
+DEAD = store_pb.RoomStatus.STATUS_DEAD
 DEADLINE_S = 15.0
 
 
@@ -134,6 +135,7 @@ async def test_a_blocked_loop_costs_the_process_and_a_strike_for_the_room(
     assert (line["room_uid"], line["call"]) == (bad, "frame")
     assert "game.py" in line["stack"]
     assert "on_message" in line["stack"]
+    await pod.room_status(good, DEAD)
     replaced = await pod.prepare(build)
     assert replaced.host_id != process.host_id
     router = await pod.attach(replaced)
@@ -197,7 +199,7 @@ async def test_a_host_that_was_away_says_nothing_of_a_room_it_lost(
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         stopped_at = asyncio.get_running_loop().time()
-        await next_pod.room_status(uid, store_pb.RoomStatus.STATUS_DEAD)
+        await next_pod.room_status(uid, DEAD)
         assert await next_pod.started(next_process, uid, has_state=True) != generation
         messages, updates = list(router.messages.get(link, [])), router.updates[link]
         await router.say(link, do="move")

@@ -138,6 +138,17 @@ class AttachStream(Generic[R]):
         """Queue what is no frame."""
         self._push(down, 0)
 
+    def discard(self, generation: int) -> None:
+        """Drop what waits of a generation that is not ours any more."""
+        kept = [
+            (down, size)
+            for down, size in zip(self._items, self._sizes, strict=True)
+            if down.generation != generation
+        ]
+        self._items = [down for down, _ in kept]
+        self._sizes = [size for _, size in kept]
+        self._bytes = sum(self._sizes)
+
     def tell_clocks(self, clocks: Iterable[Clock[R]]) -> None:
         """With the next batch, say where these rooms are."""
         self._clocks = list(clocks)

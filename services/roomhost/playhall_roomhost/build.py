@@ -18,7 +18,7 @@ from playhall.engine.room import Room
 
 __all__ = ["BuildError", "LoadedBuild", "load_build"]
 
-_TRACE_LINES = 20
+_TRACE_FRAMES = 5
 
 
 class BuildError(Exception):
@@ -60,7 +60,7 @@ def _room_class(name: str, entry: str) -> type[Room[Any, Any, Any]]:
         module = importlib.import_module(module_name)
     except BaseException as error:  # room code may raise anything at import, SystemExit too
         raise BuildError(
-            f"room type {name!r}: {module_name} cannot be imported\n{_last_lines(error)}"
+            f"room type {name!r}: {module_name} cannot be imported: {_in_a_line(error)}\n{_trace(error)}"
         ) from error
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, Room)):
@@ -68,6 +68,15 @@ def _room_class(name: str, entry: str) -> type[Room[Any, Any, Any]]:
     return found
 
 
-def _last_lines(error: BaseException) -> str:
-    lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
-    return "\n".join(lines[-_TRACE_LINES:])
+def _in_a_line(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[-1].strip()
+
+
+def _trace(error: BaseException) -> str:
+    """Where in the author's code it happened; the frames of the import itself say nothing."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename != __file__ and "importlib" not in frame.filename
+    ]
+    return "".join(traceback.format_list(frames[-_TRACE_FRAMES:])).rstrip()

@@ -262,6 +262,10 @@ class RunningRoom:
     def lost(self, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
         """The grant is gone: the room ends at once, and nothing more leaves it."""
         self._log.warning("room_lost", reason=pb.RoomEnded.Reason.Name(reason), tick=self.core.tick_number)
+        for number in self._audience:
+            stream = self._around.stream(number)
+            if stream is not None:
+                stream.discard(self.generation)
         self._release(reason, code)
 
     def clock(self, now: float) -> Clock[RunningRoom]:

@@ -339,7 +339,10 @@ class WriteStream:
 
     def _durable(self, room: _Room, version: int) -> None:
         if not room.open:
-            self._stands_at(room, version)
+            if self._hello_sent:
+                self._stands_at(room, version)
+            else:
+                self._advance(room, version)  # the last words of a stream that broke
             return
         before = room.sent[0] if room.sent else None
         while room.sent and self._is_written(room.sent[0], version, before):

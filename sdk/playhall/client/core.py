@@ -209,8 +209,8 @@ class ClientCore:
         deadlines = (self._give_up_at, self._retry_at, self._ping_at, self._silent_at, self._progress_at)
         return min((at for at in deadlines if at is not None), default=None)
 
-    def send(self, content: JsonOut | bytes, *, unreliable: bool = False) -> None:
-        """Send a message.
+    def send(self, content: JsonOut | bytes, *, unreliable: bool = False) -> bool:
+        """Send a message. Returns False where it was dropped, because the client is coming back.
 
         Raises PlayhallError before the first state is in and once the client is closed, ValueError or
         TypeError for what is not JSON or over 64 KB. While the client is coming back it is dropped, as
@@ -221,8 +221,10 @@ class ClientCore:
         seen = self.tick if self._phase is _Phase.OPEN else None
         frame = frames.Unreliable(content, seen) if unreliable else frames.Message(content, seen)
         data = frames.encode_client(frame)
-        if self.status == "open":
-            self._send_data(frame, data, unreliable)
+        if self.status != "open":
+            return False
+        self._send_data(frame, data, unreliable)
+        return True
 
     def leave(self) -> None:
         """Leave the room for good."""

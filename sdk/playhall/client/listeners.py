@@ -40,6 +40,9 @@ class Listeners(Generic[P]):
     def __init__(self) -> None:
         self._listeners: list[Callable[P, object]] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._listeners)
+
     def add(self, listener: Callable[P, object]) -> Remove:
         _checked(listener)
         # A list of one's own, so that the same function added twice is taken off once.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import secrets
 import sys
@@ -34,6 +35,9 @@ P = TypeVar("P", bound="Entity | None", default=None)
 Kind: TypeAlias = type[Entity]
 
 MAX_UNSENT = 1024 * 1024
+# Messages of the room's on_join come before `connect` has returned: so many are kept for the first who listens.
+MAX_EARLY = 64
+EARLY_S = 1.0
 SDK = f"playhall-python/0.1 ({sys.platform})"
 
 
@@ -87,6 +91,8 @@ class RoomClient(Generic[S, P]):
         self._disconnected = Listeners[[int]]()
         self._closed = Listeners[[PlayhallError]]()
         self._message = Listeners[[Message]]()
+        self._early: list[Message] = []
+        self._early_until = math.inf
         self._tick = Listeners[[int]]()
         self.entities = ClientEntities(self._core)
         self.presence = ClientPresence()
@@ -222,8 +228,8 @@ class RoomClient(Generic[S, P]):
 
     # Messages
 
-    def send(self, message: JsonOut | bytes, *, unreliable: bool = False) -> None:
-        """Send a message: anything JSON encodes, or bytes; at most 64 KB.
+    def send(self, message: JsonOut | bytes, *, unreliable: bool = False) -> bool:
+        """Send a message: anything JSON encodes, or bytes; at most 64 KB. Returns whether it was sent.
 
         An `unreliable` one may be lost or overtaken. Raises PlayhallError before the client is
         connected, once it is closed, and where over a megabyte waits to be sent; ValueError or TypeError
@@ -232,11 +238,12 @@ class RoomClient(Generic[S, P]):
         """
         if self._driver is not None and self._driver.unsent > MAX_UNSENT:
             if unreliable:
-                return
+                return False
             raise PlayhallError(CloseCode.LIMIT_EXCEEDED, "the connection does not take what was sent before")
-        self._core.send(message, unreliable=unreliable)
+        sent = self._core.send(message, unreliable=unreliable)
         if self._driver is not None:
             self._driver.pump()
+        return sent
 
     # Events
 
@@ -255,11 +262,11 @@ class RoomClient(Generic[S, P]):
     def on(self, event: str, listener: Callable[..., object], /) -> Remove:
         """Call back for each event; returns a function that takes the listener off.
 
-        waking: the room is being started. disconnected(code): the connection or the room was lost, and
-        the client is coming back. restored: it is back, and the state is the room's. closed(error): it
-        is over, other than by `leave`. message(message): the room sent one. tick(tick): an update was
-        applied, and its callbacks have run. sleep, wake: of a room that sleeps with its players
-        connected.
+        waking: the room is being started. disconnected(code): the connection or the room was lost, and the
+        client is coming back. restored: it is back, and the state is the room's. closed(error): it is over,
+        other than by `leave`. message(message): the room sent one; those of its on_join wait for the first
+        listener. tick(tick): an update was applied, and its callbacks have run. sleep, wake: of a room that
+        sleeps with its players connected.
         """
         listeners: dict[str, Listeners[...]] = {
             "waking": self._waking,
@@ -273,7 +280,16 @@ class RoomClient(Generic[S, P]):
         }
         if event not in listeners:
             raise ValueError(f"there is no event {event!r}; there are {', '.join(listeners)}")
-        return listeners[event].add(listener)
+        remove = listeners[event].add(listener)
+        if event == "message":
+            early, self._early = self._early, []
+            for message in early if self._is_early() else ():
+                self._message.call(message)
+        return remove
+
+    def _is_early(self) -> bool:
+        """Whether the game may not have come to listening yet."""
+        return self._driver is not None and self._driver.now() <= self._early_until
 
     def on_tick(self, listener: Callable[[int], object], /) -> Remove:
         """The same as on("tick", listener)."""
@@ -287,8 +303,12 @@ class RoomClient(Generic[S, P]):
                 tell_presence()
                 self._tick.call(tick)
             case outputs.MessageReceived(content):
-                self._message.call(content)
+                if self._message:
+                    self._message.call(content)
+                elif self._is_early() and len(self._early) < MAX_EARLY:
+                    self._early.append(content)
             case outputs.Joined():
+                self._early_until = self._driver.now() + EARLY_S if self._driver is not None else 0.0
                 if self._joined is not None and not self._joined.done():
                     self._joined.set_result(None)
             case outputs.Waking():

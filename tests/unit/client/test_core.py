@@ -239,14 +239,14 @@ class TestComingBack:
     def test_messages_sent_meanwhile_are_lost_and_not_sent_later(self, server: Server) -> None:
         server.connect()
         server.closed(ABNORMAL)
-        server.core.send("into the void")
+        assert server.core.send("into the void") is False
         with pytest.raises(ValueError):
             server.core.send("x" * 70_000)
         server.wait(0.25)
         server.opened()
         server.welcome(1, 10, resumed=True)
         server.update(0, 0)
-        server.core.send("heard")
+        assert server.core.send("heard") is True
         server.drain()
         assert [frame.content for frame in server.taken(frames.Message)] == ["heard"]
 

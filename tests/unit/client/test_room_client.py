@@ -75,6 +75,22 @@ async def test_listeners_added_before_ready_hear_of_the_first_state_and_later_on
     await client.leave()
 
 
+async def test_messages_of_on_join_wait_for_the_first_who_listens_in_time(room_host: RoomHost) -> None:
+    t = room_host.room(Game)
+    client = client_of(t)
+    await client.ready
+    heard: list[Message] = []
+    client.on("message", heard.append)
+    client.on("message", heard.append)
+    assert heard == ["welcome"]
+    await client.leave()
+    late = client_of(t)
+    await late.ready
+    await t.advance(1.1)
+    late.on("message", heard.append)
+    assert heard == ["welcome"]
+
+
 async def test_ready_can_be_awaited_again(room_host: RoomHost) -> None:
     client = client_of(room_host.room(Game))
     await client.ready

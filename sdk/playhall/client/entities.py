@@ -22,11 +22,10 @@ class ClientEntities:
     A handle is the same object for as long as the entity is seen, over reconnects too; a room that was away
     (another generation) sends everything anew. One that has left keeps its last values.
 
-    Callbacks run once a whole update is in, in this order: all of its enters, then changes, owners,
-    corrections and leaves. Where an entity takes the place of another with its id, and where a whole
-    state takes the place of what was held, leaves come before the enters. Callbacks for a base hear of
-    every kind under it; those for the kinds of shared and private state hear of these two. Each `on_...`
-    returns a function that takes the callback off.
+    Callbacks run once a whole update is in, in this order: all of its enters, then changes, corrections,
+    owners and leaves. Where an entity takes the place of another with its id, the other leaves before
+    the enters. Callbacks for a base hear of every kind under it; those for the kinds of shared and
+    private state hear of these two. Each `on_...` returns a function that takes the callback off.
     """
 
     def __init__(self, core: ClientCore) -> None:
@@ -97,20 +96,20 @@ class ClientEntities:
     def tell(self, changes: Changes) -> None:
         """Run the callbacks of an update. For the client itself."""
         entered = {entity.id for entity in changes.entered}
-        late = [] if changes.full else [each for each in changes.left if each.id not in entered]
         for entity in changes.left:
-            if changes.full or entity.id in entered:
+            if entity.id in entered:
                 self._call(self._leave, entity)
         for entity in changes.entered:
             self._call(self._enter, entity)
         for entity, names in changes.changed:
             self._call(self._change, entity, names)
-        for entity in changes.owned:
-            self._call(self._owner, entity)
         for entity, names in changes.corrected:
             self._call(self._correct, entity, names)
-        for entity in late:
-            self._call(self._leave, entity)
+        for entity in changes.owned:
+            self._call(self._owner, entity)
+        for entity in changes.left:
+            if entity.id not in entered:
+                self._call(self._leave, entity)
 
     @staticmethod
     def _call(listeners: EntityListeners, entity: Entity, *args: object) -> None:

@@ -24,9 +24,8 @@ E = TypeVar("E", bound=Entity)
 
 @dataclass(slots=True)
 class Changes:
-    """What an update did, for the callbacks. Fields are given by name. `full`: it replaced all there was."""
+    """What an update did, for the callbacks. Fields are given by name."""
 
-    full: bool = False
     entered: list[Entity] = field(default_factory=list)
     left: list[Entity] = field(default_factory=list)
     changed: list[tuple[Entity, frozenset[str]]] = field(default_factory=list)
@@ -132,7 +131,6 @@ class _Application:
         self._values_before: dict[int, dict[int, Any]] = {}
         self._owner_before: dict[int, str | None] = {}
         self._corrected: dict[int, set[int]] = {}
-        self._full = update.full
         if update.full:
             self._before.update(replica.clear())
         for operation in update.operations:
@@ -187,7 +185,7 @@ class _Application:
 
     def changes(self) -> Changes:
         """Compare what is with what was."""
-        changes = Changes(self._full)
+        changes = Changes()
         for id, old in self._before.items():
             new = self._replica.get(id)
             if old is not None:

@@ -35,7 +35,7 @@ P = TypeVar("P", bound="Entity | None", default=None)
 Kind: TypeAlias = type[Entity]
 
 MAX_UNSENT = 1024 * 1024
-# Messages of the room's on_join come before `connect` has returned: so many are kept for the first who listens.
+# Messages of on_join come before `connect` has returned: so many are kept for the first who listens.
 MAX_EARLY = 64
 EARLY_S = 1.0
 SDK = f"playhall-python/0.1 ({sys.platform})"

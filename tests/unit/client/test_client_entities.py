@@ -112,8 +112,8 @@ def test_callbacks_run_once_all_is_in_enters_first_and_leaves_last(game: Game) -
         ("enter", 9),
         ("change", 2, "x"),
         ("change", 3, "x"),
-        ("owner", 3, "bob"),
         ("correct", 3, "volume", "x"),
+        ("owner", 3, "bob"),
         ("leave", 4),
     ]
     assert sums == [157.0]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,79 +34,118 @@ WAIT_S = 15.0
 
 
 @dataclass
-class Town:
-    """Everything a router needs, and routers."""
+class Stores:
+    """What a router talks to, but for room hosts."""
 
-    processes: Processes
     data: ServiceProcess
     statestore: ServiceProcess
     valkey: Any
+
+
+@dataclass
+class Town:
+    """A project with a live build, room hosts that run it, and routers as they are wanted."""
+
+    project: str
+    processes: Processes
+    stores: Stores
     hosts: list[ScriptedHost]
-    build: data_pb2.Build
 
     @property
     def host(self) -> ScriptedHost:
         return self.hosts[0]
 
+    @property
+    def running(self) -> ScriptedHost:
+        """The host with a room; the first, where several have."""
+        return next(host for host in self.hosts if host.rooms)
+
     def router(self, **settings: Any) -> ServiceProcess:
-        return self.processes.start("router", **(self._router_settings() | settings))
+        return self.routers(1, **settings)[0]
 
     def routers(self, count: int, **settings: Any) -> list[ServiceProcess]:
-        launched = [
-            self.processes.launch("router", **(self._router_settings() | settings)) for _ in range(count)
-        ]
+        settings = self._router_settings() | settings
+        launched = [self.processes.launch("router", **settings) for _ in range(count)]
         return [self.processes.started(*each) for each in launched]
 
+    def connect(self, router: ServiceProcess, **hello: Any) -> RouterClient:
+        return RouterClient(str(router.addresses["websocket"]), **({"project": self.project} | hello))
+
     def client(self) -> DataClient:
-        return DataClient(self.data.grpc)
+        return DataClient(self.stores.data.grpc)
 
     def _router_settings(self) -> dict[str, Any]:
         return {
-            "DATA_ADDRESS": self.data.grpc,
+            "DATA_ADDRESS": self.stores.data.grpc,
             "HOSTS": ",".join(host.address for host in self.hosts),
-            "REDIS_URL": f"unix://{self.valkey.unix_socket_path}",
+            "REDIS_URL": f"unix://{self.stores.valkey.unix_socket_path}",
             "HTTP_ADDRESS": "127.0.0.1:0",
-            "DEFAULT_PROJECT": "dots",
+            "DEFAULT_PROJECT": self.project,
             "DRAIN_DELAY_S": 0,
         }
 
 
+@pytest.fixture(scope="module")
+def shared_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """One set for all tests that leave it as it is: each has a project of its own."""
+    directory = tmp_path_factory.mktemp("stores")
+    with Processes(directory) as processes, running_stores(processes, directory) as stores:
+        yield stores
+
+
 @pytest_asyncio.fixture
-async def town(processes: Processes, tmp_path: Path) -> AsyncIterator[Town]:
-    data, statestore = start_stores(processes, tmp_path)
+async def town(processes: Processes, tmp_path: Path, shared_stores: Stores) -> AsyncIterator[Town]:
+    async with found_town(processes, tmp_path, shared_stores) as town:
+        yield town
+
+
+@pytest_asyncio.fixture
+async def own_town(processes: Processes, tmp_path: Path) -> AsyncIterator[Town]:
+    """With stores of its own, for tests that kill them."""
+    with running_stores(processes, tmp_path) as stores:
+        async with found_town(processes, tmp_path, stores) as town:
+            yield town
+
+
+@contextlib.contextmanager
+def running_stores(processes: Processes, directory: Path) -> Iterator[Stores]:
+    """Both services start at the same time; they find each other by the names of their sockets."""
+    address = f"unix:{directory}/data.sock"
+    data = processes.launch("data", ADDRESS=address, DATABASE_URL=f"sqlite+aiosqlite:///{directory}/data.db")
+    statestore = processes.launch(
+        "statestore",
+        ADDRESS=f"unix:{directory}/store.sock",
+        DATA_DIR=directory / "volume",
+        OBJECTS_DIR=directory / "objects",
+        DATA_ADDRESS=address,
+    )
+    valkey = ValkeyServer(port=0, unix_socket_path=str(directory / "valkey.sock"))
+    valkey.start()
+    try:
+        yield Stores(processes.started(*data), processes.started(*statestore), valkey)
+    finally:
+        if valkey.is_running():
+            valkey.stop()
+
+
+@contextlib.asynccontextmanager
+async def found_town(processes: Processes, tmp_path: Path, stores: Stores) -> AsyncIterator[Town]:
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_text("<h1>dots</h1>")
     (site / "app.js").write_text("let dots;")
-    valkey = ValkeyServer(port=0, unix_socket_path=str(tmp_path / "valkey.sock"))
-    valkey.start()
-    async with DataClient(data.grpc) as client:
-        await client.live_project("dots", "default", "pit", guests=True, create_rooms=True)
+    project = f"dots-{secrets.token_hex(4)}"
+    async with DataClient(stores.data.grpc) as client:
+        await client.create_project(project, guests=True, create_rooms=True)
         types = [room_type("default"), room_type("pit")]
-        bundle = await client.register_build("dots", "with-site", types, site=site.as_uri())
-        build = await client.go_live("dots", bundle.build_id)
-    hosts = [ScriptedHost("dots", build.build_id), ScriptedHost("dots", build.build_id)]
+        bundle = await client.register_build(project, "one", types, site=site.as_uri())
+        build = await client.go_live(project, bundle.build_id)
+    hosts = [ScriptedHost(project, build.build_id) for _ in range(2)]
     for host in hosts:
         await host.serve()
-    yield Town(processes, data, statestore, valkey, hosts, build)
+    yield Town(project, processes, stores, hosts)
     for host in hosts:
         await host.stop()
-    valkey.stop()
-
-
-def start_stores(processes: Processes, tmp_path: Path) -> tuple[ServiceProcess, ServiceProcess]:
-    """Both start at the same time; they find each other by the names of their sockets."""
-    address = f"unix:{tmp_path}/data.sock"
-    data = processes.launch("data", ADDRESS=address, DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/data.db")
-    statestore = processes.launch(
-        "statestore", ADDRESS=f"unix:{tmp_path}/store.sock", DATA_DIR=tmp_path / "volume",
-        OBJECTS_DIR=tmp_path / "objects", DATA_ADDRESS=address,
-    )  # fmt: skip
-    return processes.started(*data), processes.started(*statestore)
-
-
-def websocket(router: ServiceProcess) -> str:
-    return str(router.addresses["websocket"])
 
 
 def http(router: ServiceProcess, path: str) -> str:
@@ -115,9 +155,9 @@ def http(router: ServiceProcess, path: str) -> str:
 async def player_token(town: Town, **claims: Any) -> str:
     async with town.client() as client:
         made = await client.call(
-            "Keys.CreateKey", project="dots", kind=data_pb2.KEY_KIND_PLAYER_TOKEN, name="backend"
+            "Keys.CreateKey", project=town.project, kind=data_pb2.KEY_KIND_PLAYER_TOKEN, name="backend"
         )
-    body = {"sub": "ann", "prj": "dots", "iat": time.time(), "exp": time.time() + 60} | claims
+    body = {"sub": "ann", "prj": town.project, "iat": time.time(), "exp": time.time() + 60} | claims
     return jwt.encode(body, made.secret, algorithm="HS256", headers={"kid": made.key.key_id})
 
 
@@ -125,16 +165,16 @@ async def player_token(town: Town, **claims: Any) -> str:
 @pytest.mark.ledger("RTR-02", "RTR-05", "RTR-07", "JOIN-07")
 async def test_a_guest_makes_a_room_and_plays(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         welcome = await ann.join()
         assert welcome.player.startswith("guest:")
         assert (welcome.room, welcome.type, welcome.tick, welcome.tick_rate) == ("main", "default", 100, 20)
         assert welcome.token
         await ann.echo({"hello": ["world"]})
-        member = town.host.member("main") if town.host.rooms else town.hosts[1].member("main")
+        member = town.running.member("main")
         assert member.join.player == welcome.player
         assert member.join.schema_hash == bytes(16)
-        async with RouterClient(websocket(router), token=welcome.token) as again:
+        async with town.connect(router, token=welcome.token) as again:
             back = await again.join()
             assert (back.player, back.token, back.generation) == (welcome.player, "", welcome.generation)
     started = town.host.starts + town.hosts[1].starts
@@ -143,16 +183,16 @@ async def test_a_guest_makes_a_room_and_plays(town: Town) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RTR-03", "RTR-06", "RTR-13", "CODE-02")
+@pytest.mark.ledger("RTR-03", "RTR-06", "CODE-02")
 async def test_player_tokens_are_checked_with_the_projects_keys(town: Town) -> None:
     router = town.router()
     token = await player_token(town, meta={"name": "Ann"})
-    async with RouterClient(websocket(router), token=token) as ann:
+    async with town.connect(router, token=token) as ann:
         assert (await ann.join()).player == "ann"
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         assert host.member("main").join.meta == b'{"name":"Ann"}'
     for bad in (token[:-3] + "abc", await player_token(town, room="other"), "nonsense"):
-        async with RouterClient(websocket(router), token=bad) as client:
+        async with town.connect(router, token=bad) as client:
             await client.greet()
             assert (await client.closed())[0] == CloseCode.UNAUTHENTICATED
 
@@ -161,17 +201,18 @@ async def test_player_tokens_are_checked_with_the_projects_keys(town: Town) -> N
 @pytest.mark.ledger("RTR-06", "RTR-07", "CODE-03", "CODE-14", "RTYPE-02", "RTR-11", "CODE-01")
 async def test_who_may_not_come_in_is_told_why(town: Town) -> None:
     async with town.client() as client:
-        await client.live_project("closed", guests=False, create_rooms=False)
-        await client.live_project("fixed", guests=True, create_rooms=False)
+        closed, fixed, origins = (f"{town.project}-{name}" for name in ("closed", "fixed", "origins"))
+        await client.live_project(closed, guests=False, create_rooms=False)
+        await client.live_project(fixed, guests=True, create_rooms=False)
         await client.live_project(
-            "origins", guests=True, create_rooms=True, allowed_origins=["https://play.example"]
+            origins, guests=True, create_rooms=True, allowed_origins=["https://play.example"]
         )
     router = town.router()
-    async with RouterClient(websocket(router)) as first:
+    async with town.connect(router) as first:
         await first.join()
         cases: list[tuple[dict[str, Any], int]] = [
-            ({"project": "closed"}, CloseCode.UNAUTHENTICATED),
-            ({"project": "fixed"}, CloseCode.ROOM_NOT_FOUND),
+            ({"project": closed}, CloseCode.UNAUTHENTICATED),
+            ({"project": fixed}, CloseCode.ROOM_NOT_FOUND),
             ({"project": "nowhere"}, CloseCode.ROOM_NOT_FOUND),
             ({"project": "No Slug"}, CloseCode.ROOM_NOT_FOUND),
             ({"room": "a room"}, CloseCode.ROOM_NOT_FOUND),
@@ -179,12 +220,12 @@ async def test_who_may_not_come_in_is_told_why(town: Town) -> None:
             ({"room": "new", "type": "unknown"}, CloseCode.WRONG_ROOM_TYPE),
             ({"version": 2}, CloseCode.PROTOCOL),
             (
-                {"project": "origins", "headers": {"Origin": "https://evil.example"}},
+                {"project": origins, "headers": {"Origin": "https://evil.example"}},
                 CloseCode.UNAUTHENTICATED,
             ),
         ]
         for hello, code in cases:
-            async with RouterClient(websocket(router), **hello) as client:
+            async with town.connect(router, **hello) as client:
                 await client.greet()
                 assert ((await client.closed())[0], hello) == (code, hello)
         await first.echo("still here")
@@ -194,7 +235,7 @@ async def test_who_may_not_come_in_is_told_why(town: Town) -> None:
 @pytest.mark.ledger("CODE-06", "CODE-01")
 async def test_what_breaks_the_protocol_closes_that_connection_alone(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as good:
+    async with town.connect(router) as good:
         await good.join()
         frames_and_codes: list[tuple[bytes, int]] = [
             (b"\x63", CloseCode.PROTOCOL),
@@ -204,15 +245,15 @@ async def test_what_breaks_the_protocol_closes_that_connection_alone(town: Town)
             (b"\x0f" + bytes(1025), CloseCode.LIMIT_EXCEEDED),
         ]
         for frame, code in frames_and_codes:
-            async with RouterClient(websocket(router)) as client:
+            async with town.connect(router) as client:
                 await client.join()
                 await client.send(frame)
                 assert (await client.closed())[0] == code
-        async with RouterClient(websocket(router)) as client:
+        async with town.connect(router) as client:
             await client.join()
             await client.socket.send_str("text")
             assert (await client.closed())[0] == CloseCode.PROTOCOL
-        async with RouterClient(websocket(router)) as client:
+        async with town.connect(router) as client:
             await client.join()
             await client.send(*[b"\x06\x00\x00hi"] * 400)
             assert (await client.closed())[0] == CloseCode.LIMIT_EXCEEDED
@@ -222,7 +263,7 @@ async def test_what_breaks_the_protocol_closes_that_connection_alone(town: Town)
 @pytest.mark.asyncio
 async def test_pings_are_answered_by_the_router(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         await ann.join()
         await ann.send(frames.Ping(7))
         pong = await ann.receive()
@@ -239,7 +280,7 @@ async def test_a_room_starts_once_though_both_routers_bring_people(town: Town) -
     rooms = [f"room-{n}" for n in range(20)]
 
     async def visit(router: ServiceProcess, room: str) -> int:
-        async with RouterClient(websocket(router), room=room) as client:
+        async with town.connect(router, room=room) as client:
             welcome = await client.join()
             await client.echo(room)
             return welcome.generation
@@ -256,9 +297,9 @@ async def test_a_room_starts_once_though_both_routers_bring_people(town: Town) -
 @pytest.mark.ledger("RECO-08", "RECO-02")
 async def test_a_room_host_that_dies_costs_no_socket(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         before = await ann.join()
-        dead = next(host for host in town.hosts if host.rooms)
+        dead = town.running
         other = next(host for host in town.hosts if host is not dead)
         began = time.monotonic()
         await dead.stop()
@@ -277,9 +318,9 @@ async def test_a_room_host_that_dies_costs_no_socket(town: Town) -> None:
 @pytest.mark.asyncio
 async def test_a_silent_host_that_the_shard_hears_keeps_its_room(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         before = await ann.join()
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         host.silent = True
         assert await ann.receive() == frames.Reset(1, CloseCode.ROOM_MOVED)
         await ann.send(frames.Resume(1, before.generation, 1, full=False, held=()))
@@ -290,15 +331,15 @@ async def test_a_silent_host_that_the_shard_hears_keeps_its_room(town: Town) -> 
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RECO-11", "HIB-13")
+@pytest.mark.ledger("RECO-11")
 async def test_a_released_room_is_woken_for_those_it_had(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         before = await ann.join()
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         room = host.room("main")
         host.end(room, pb.RoomEnded.REASON_CLOSING)
-        async with RouterClient(websocket(router)) as late:
+        async with town.connect(router) as late:
             await late.greet()
             await host.release(room)
             assert await ann.receive() == frames.Reset(1, CloseCode.ROOM_MOVED)
@@ -312,15 +353,15 @@ async def test_a_released_room_is_woken_for_those_it_had(town: Town) -> None:
 @pytest.mark.ledger("RECO-09", "CODE-08")
 async def test_a_room_that_stops_closes_4007_and_the_next_connection_wakes_it(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         before = await ann.join()
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         room = host.room("main")
         await host.release(room)
         host.end(room, pb.RoomEnded.REASON_STOPPED, 4007)
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         assert (await ann.join()).generation > before.generation
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         host.end(host.room("main"), pb.RoomEnded.REASON_STOPPED, 4007)
         assert (await ann.closed())[0] == CloseCode.ROOM_STOPPED
 
@@ -338,7 +379,7 @@ async def test_a_rooms_close_reaches_the_client(town: Town) -> None:
         host.on_join = refuse
     for code in (4003, 4004, 4006, 4011, 4012):
         close.code = code
-        async with RouterClient(websocket(router)) as client:
+        async with town.connect(router) as client:
             await client.greet()
             assert await client.closed() == (code, "retry-after=10;because")
 
@@ -360,7 +401,7 @@ async def test_a_room_that_does_not_start_closes_who_waits(town: Town) -> None:
     for answer, close in answers:
         for host in town.hosts:
             host.answer_starts = answer
-        async with RouterClient(websocket(router)) as client:
+        async with town.connect(router) as client:
             await client.greet()
             assert isinstance(await client.receive(), frames.Waking)
             assert await client.closed() == close
@@ -371,7 +412,7 @@ async def test_a_host_without_room_sends_the_room_elsewhere(town: Town) -> None:
     town.host.refuse_starts = ErrorCode.BUSY
     town.hosts[1].max_rooms = 0
     router = town.router()
-    async with RouterClient(websocket(router)) as client:
+    async with town.connect(router) as client:
         await client.greet()
         await town.host.until(lambda: len(town.host.starts) >= 2)
         town.host.refuse_starts = None
@@ -384,7 +425,7 @@ async def test_a_room_that_cannot_start_closes_4010_after_its_hold(town: Town) -
     for host in town.hosts:
         host.refuse_starts = ErrorCode.BUSY
     router = town.router()
-    async with RouterClient(websocket(router)) as client:
+    async with town.connect(router) as client:
         await client.greet()
         began = time.monotonic()
         assert (await client.closed())[0] == CloseCode.WAKE_TIMEOUT
@@ -394,10 +435,10 @@ async def test_a_room_that_cannot_start_closes_4010_after_its_hold(town: Town) -
 @pytest.mark.asyncio
 async def test_a_leave_and_a_drop_are_told_apart(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann, RouterClient(websocket(router)) as bob:
+    async with town.connect(router) as ann, town.connect(router) as bob:
         await ann.join()
         await bob.join()
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         room = host.room("main")
         await ann.send(frames.Leave())
         assert (await ann.closed())[0] == 1000
@@ -410,44 +451,47 @@ async def test_a_leave_and_a_drop_are_told_apart(town: Town) -> None:
 
 
 @pytest.mark.asyncio
-async def test_without_valkey_everything_still_works(town: Town) -> None:
+async def test_without_valkey_everything_still_works(own_town: Town) -> None:
+    town = own_town
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         await ann.join()
-        town.valkey.stop()
+        town.stores.valkey.stop()
         await ann.echo("no hints")
-        async with RouterClient(websocket(router), room="another") as bob:
+        async with town.connect(router, room="another") as bob:
             await bob.join()
             await bob.echo("none needed")
     other = town.router(REDIS_URL="redis://127.0.0.1:1/0")
-    async with RouterClient(websocket(other), room="third") as cat:
+    async with town.connect(other, room="third") as cat:
         await cat.join()
 
 
 @pytest.mark.asyncio
-async def test_known_rooms_wake_while_data_is_away(town: Town) -> None:
+async def test_known_rooms_wake_while_data_is_away(own_town: Town) -> None:
+    town = own_town
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         await ann.join()
-        host = next(host for host in town.hosts if host.rooms)
-        town.data.kill()
+        host = town.running
+        town.stores.data.kill()
         await host.release(host.room("main"))
         assert isinstance(await ann.receive(), frames.Reset)
         await ann.send(frames.Resume(1, 1, 1, full=False, held=()))
         await ann.welcomed()
-        async with RouterClient(websocket(router), room="unknown") as bob:
+        async with town.connect(router, room="unknown") as bob:
             await bob.greet()
             assert (await bob.closed())[0] == CloseCode.WAKE_TIMEOUT
 
 
 @pytest.mark.asyncio
-async def test_attached_rooms_go_on_without_the_shard(town: Town) -> None:
+async def test_attached_rooms_go_on_without_the_shard(own_town: Town) -> None:
+    town = own_town
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         await ann.join()
-        town.statestore.kill()
+        town.stores.statestore.kill()
         await ann.echo("one")
-        async with RouterClient(websocket(router)) as bob:
+        async with town.connect(router) as bob:
             await bob.join()
             await bob.echo("two")
 
@@ -456,14 +500,14 @@ async def test_attached_rooms_go_on_without_the_shard(town: Town) -> None:
 async def test_another_router_takes_over_with_what_the_client_holds(town: Town) -> None:
     first, second = town.routers(2)
     session = secrets.token_bytes(16)
-    async with RouterClient(websocket(first), session=session) as ann:
+    async with town.connect(first, session=session) as ann:
         welcome = await ann.join()
         first.kill()
         hello: dict[str, Any] = {"session": session, "attempt": 1, "token": welcome.token}
-        async with RouterClient(websocket(second), **hello) as again:
+        async with town.connect(second, **hello) as again:
             back = await again.join(generation=welcome.generation, version=1, held=(2, 3))
             assert (back.player, back.generation, back.resumed) == (welcome.player, welcome.generation, True)
-            host = next(host for host in town.hosts if host.rooms)
+            host = town.running
             newest = max(host.room("main").members.values(), key=lambda member: member.join.attempt)
             assert (newest.join.session, newest.join.attempt) == (session, 1)
 
@@ -472,13 +516,13 @@ async def test_another_router_takes_over_with_what_the_client_holds(town: Town) 
 @pytest.mark.ledger("CODE-09", "RECO-11")
 async def test_a_drain_sends_everybody_elsewhere_and_exits(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         await ann.join()
         router.process.terminate()
         code, reason = await ann.closed()
         assert code == CloseCode.ROOM_MOVED
         assert reason.endswith("the router stops")
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         await host.until(lambda: not host.room("main").members)
     assert await asyncio.to_thread(router.wait) == 0
 
@@ -486,10 +530,10 @@ async def test_a_drain_sends_everybody_elsewhere_and_exits(town: Town) -> None:
 @pytest.mark.asyncio
 async def test_a_slow_client_costs_its_own_frames_only(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as slow, RouterClient(websocket(router)) as quick:
+    async with town.connect(router) as slow, town.connect(router) as quick:
         slow_player = (await slow.join()).player
         await quick.join()
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         room, member = host.room("main"), host.member("main", slow_player)
         # Aiohttp reads a little ahead; what is asked for here is far more than it and the kernel hold.
         part = b"\x05\x00" + b'"' + b"x" * 60_000 + b'"'
@@ -504,9 +548,9 @@ async def test_a_slow_client_costs_its_own_frames_only(town: Town) -> None:
 @pytest.mark.asyncio
 async def test_credit_comes_back_as_frames_leave(town: Town) -> None:
     router = town.router()
-    async with RouterClient(websocket(router)) as ann:
+    async with town.connect(router) as ann:
         await ann.join()
-        host = next(host for host in town.hosts if host.rooms)
+        host = town.running
         room, member = host.room("main"), host.member("main")
         assert member.join.credit_bytes == 32 * 1024
         frame = frames.encode_server(frames.Message("x" * 1000))
@@ -523,22 +567,22 @@ async def test_addresses_that_make_many_rooms_wait(town: Town) -> None:
     headers = {"X-Forwarded-For": "203.0.113.9"}
     codes: list[int | None] = []
     for n in range(3):
-        async with RouterClient(websocket(router), room=f"room-{n}", headers=headers) as client:
+        async with town.connect(router, room=f"room-{n}", headers=headers) as client:
             await client.greet()
             frame = await client.socket.receive(WAIT_S)
             codes.append(None if frame.type is aiohttp.WSMsgType.BINARY else client.socket.close_code)
     assert codes == [None, None, CloseCode.LIMIT_EXCEEDED]
-    async with RouterClient(websocket(router), room="room-0", headers=headers) as client:
+    async with town.connect(router, room="room-0", headers=headers) as client:
         await client.greet()
         code, reason = await client.closed()
         assert code == CloseCode.LIMIT_EXCEEDED
         assert reason.startswith("retry-after=")
-    async with RouterClient(websocket(router), room="room-9") as client:
+    async with town.connect(router, room="room-9") as client:
         await client.join()
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RTR-14", "RTR-01")
+@pytest.mark.ledger("RTR-14")
 async def test_http_serves_the_site_discovery_and_health(town: Town) -> None:
     router = town.router(PUBLIC_WEBSOCKETS="ws://one.example/v1/connect,ws://two.example/v1/connect")
     async with aiohttp.ClientSession() as session:
@@ -551,7 +595,7 @@ async def test_http_serves_the_site_discovery_and_health(town: Town) -> None:
             assert answer.status == 304
         async with session.get(http(router, "/app.js")) as answer:
             assert answer.content_type == "text/javascript"
-        async with session.get(http(router, "/v1/projects/dots/endpoints")) as answer:
+        async with session.get(http(router, f"/v1/projects/{town.project}/endpoints")) as answer:
             assert await answer.json() == {
                 "websocket": ["ws://one.example/v1/connect", "ws://two.example/v1/connect"],
                 "webtransport": [],
@@ -571,7 +615,7 @@ async def test_http_serves_the_site_discovery_and_health(town: Town) -> None:
         for path in ("/healthz", "/readyz"):
             async with session.get(http(router, path)) as answer:
                 assert answer.status == 200
-        async with session.get(f"http://{websocket(router)}/v1/other") as answer:
+        async with session.get(f"http://{router.addresses['websocket']}/v1/other") as answer:
             assert answer.status == 404
 
 
@@ -589,8 +633,10 @@ async def test_two_routers_share_the_http_port(town: Town) -> None:
 async def test_a_backend_makes_and_reads_rooms_with_its_key(town: Town) -> None:
     router = town.router()
     async with town.client() as client:
-        made = await client.call("Keys.CreateKey", project="dots", kind=data_pb2.KEY_KIND_API, name="backend")
-        await client.live_project("other")
+        made = await client.call(
+            "Keys.CreateKey", project=town.project, kind=data_pb2.KEY_KIND_API, name="backend"
+        )
+        await client.live_project(other := f"{town.project}-other")
     target = channel(router.grpc)
     stub: Any = router_pb2_grpc.RoomsStub(target)
 
@@ -600,25 +646,27 @@ async def test_a_backend_makes_and_reads_rooms_with_its_key(town: Town) -> None:
         except grpc.aio.AioRpcError as failure:
             raise from_rpc(failure) from None
 
-    request = router_pb2.CreateRoomRequest(project="dots", room_id="arena", room_type="default", public=True)
+    request = router_pb2.CreateRoomRequest(
+        project=town.project, room_id="arena", room_type="default", public=True
+    )
     room = (await call("CreateRoom", request)).room
     assert (room.room_id, room.room_type, room.public) == ("arena", "default", True)
-    reading = router_pb2.GetRoomRequest(project="dots", room_id="arena")
+    reading = router_pb2.GetRoomRequest(project=town.project, room_id="arena")
     assert (await call("GetRoom", reading)).room.status == router_pb2.ROOM_STATUS_HIBERNATED
-    async with RouterClient(websocket(router), room="arena") as ann:
+    async with town.connect(router, room="arena") as ann:
         await ann.join()
         assert (await call("GetRoom", reading)).room.status == router_pb2.ROOM_STATUS_ACTIVE
     for name, bad, secret, code in (
         ("CreateRoom", request, made.secret, ErrorCode.EXISTS),
         (
             "GetRoom",
-            router_pb2.GetRoomRequest(project="dots", room_id="none"),
+            router_pb2.GetRoomRequest(project=town.project, room_id="none"),
             made.secret,
             ErrorCode.UNKNOWN,
         ),
         (
             "GetRoom",
-            router_pb2.GetRoomRequest(project="other", room_id="a"),
+            router_pb2.GetRoomRequest(project=other, room_id="a"),
             made.secret,
             ErrorCode.FORBIDDEN,
         ),

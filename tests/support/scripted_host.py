@@ -334,6 +334,8 @@ class _Supervisor(rpc.SupervisorServicer):
         self._host.prepared.append(request)
         if request.build.build_id != self._host.build_id:
             await abort(context, ApiError(ErrorCode.BUSY, "this pod runs another build"))
+        if len(self._host.rooms) >= self._host.max_rooms:
+            await abort(context, ApiError(ErrorCode.BUSY, "this pod is full"))
         return pb.PrepareResponse(process=self._host.state().processes[0])
 
     async def Retire(self, request: pb.RetireRequest, context: Any) -> pb.RetireResponse:  # noqa: N802

@@ -47,6 +47,12 @@ class StaleCache(Generic[K, V]):
         """The answer was wrong."""
         self._items.pop(key, None)
 
+    def expire(self, key: K, now: float) -> None:
+        """The answer may be out of date: ask anew, but use it when nobody can be asked."""
+        item = self._items.get(key)
+        if item is not None:
+            self._items[key] = (item[0], min(item[1], now - self._fresh_s))
+
     def _get(self, key: K, now: float, age_s: float) -> V | None:
         item = self._items.get(key)
         return item[0] if item is not None and now - item[1] < age_s else None

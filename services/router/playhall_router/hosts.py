@@ -28,6 +28,7 @@ __all__ = ["Hosts", "Refused"]
 SILENT_S = 3.0
 START_S = 10.0
 _RETRY_S = 0.25
+_TOKENS_S = 2.0
 _MAX_TRIES = 8
 _REASONS = {
     Reason.CONNECT: pb.WAKE_REASON_CONNECT,
@@ -66,6 +67,7 @@ class Hosts:
         """Begin to listen to the supervisors."""
         for address in self._supervisors:
             self._tasks.start(self._listen(address), f"control {address}")
+        self._tasks.start(self._keep_tokens(), "tokens")
 
     async def close(self) -> None:
         """Stop listening, end calls under way."""
@@ -161,6 +163,16 @@ class Hosts:
                 log.debug("supervisor_lost", address=address, error=str(error))
             self.placement.forget(address)
             await asyncio.sleep(_RETRY_S)
+
+    async def _keep_tokens(self) -> None:
+        """Hold a token for every process: rooms that are known wake on any of them while data is away."""
+        while True:
+            for project, process in self.placement.bound():
+                try:
+                    await self._registry.host_token(project, process.build_id, process.host_id)
+                except ApiError as error:
+                    log.debug("host_token_missing", host_id=process.host_id, error=error.message)
+            await asyncio.sleep(_TOKENS_S)
 
     async def _follow(self, address: str) -> None:
         stub = rpc.SupervisorStub(self._supervisors[address])

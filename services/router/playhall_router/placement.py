@@ -71,6 +71,12 @@ class Placement:
                     return pod.project, process
         return None
 
+    def bound(self) -> list[tuple[str, Process]]:
+        """Every process that runs a build, with its project."""
+        return [
+            (pod.project, process) for pod in self._pods.values() if pod.project for process in pod.processes
+        ]
+
     def addresses(self) -> set[str]:
         """Where all processes are."""
         return {process.address for pod in self._pods.values() for process in pod.processes}

@@ -99,7 +99,7 @@ class Registry:
 
     def forget(self, project: str, room_id: str) -> None:
         """What was looked up of a room is out of date."""
-        self._rooms.drop((project, room_id))
+        self._rooms.expire((project, room_id), time.monotonic())
 
     async def create(self, request: pb.CreateRoomRequest) -> RoomEntry:
         """Create a room, or with `or_get` give the one there is. E_EXISTS, E_INVALID, E_UNKNOWN."""
@@ -143,17 +143,23 @@ class Registry:
         self._shards.drop("")
 
     async def host_token(self, project: str, build_id: str, host_id: str) -> str:
-        """A token for a room host process, good for five minutes at least."""
+        """A token for a room host process, good for five minutes at least while data answers."""
         key = (project, build_id, host_id)
         known = self._tokens.get(key)
-        if known is not None and known.expires_at_ms / 1000 - time.time() > _TOKEN_MARGIN_S:
+        left_s = known.expires_at_ms / 1000 - time.time() if known is not None else 0.0
+        if known is not None and left_s > _TOKEN_MARGIN_S:
             return known.token
 
         async def ask() -> pb.IssueHostTokenResponse:
             request = pb.IssueHostTokenRequest(project=project, build_id=build_id, host_id=host_id)
             return await self._call(self._registry.IssueHostToken, request)
 
-        issued = await self._once(("token", *key), ask)
+        try:
+            issued = await self._once(("token", *key), ask)
+        except ApiError as error:
+            if known is not None and left_s > DEADLINE_S and error.code is ErrorCode.UNAVAILABLE:
+                return known.token
+            raise
         self._forget_tokens()
         self._tokens[key] = issued
         return issued.token

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/load.py [SECONDS]
 
 Prints JSON lines: how late ticks start (p99 at most 50 ms), how the memory of each server process grows
-between 10 s and the end (at most 5 %), and how many clients' states differ from their room's at the end (none).
+between 10 s and the end (at most 5 %), and how many clients hold another state than their room at the end.
 A few clients decode live with the real client; the rest record what they get, which is decoded after the run,
 so that this process does not take the CPU that it measures. Exits 1 where a limit is passed.
 """

@@ -60,6 +60,11 @@ class _Entry(Generic[K]):
     def due(self) -> float:
         return self.start + self.next_tick / self.rate
 
+    def newest_due(self, now: float) -> int:
+        """The number of the last tick whose time has come, by the same sums as `due`."""
+        number = math.floor((now - self.start) * self.rate)
+        return number + 1 if self.start + (number + 1) / self.rate <= now else number
+
 
 class Scheduler(Generic[K]):
     """The rooms of a process, by any key that can be hashed."""
@@ -135,7 +140,7 @@ class Scheduler(Generic[K]):
         return min(max(1.0 - (entry.due() - now) * entry.rate, 0.0), 1.0)
 
     def _take_tick(self, entry: _Entry[K], now: float) -> Tick[K]:
-        newest = math.floor((now - entry.start) * entry.rate)
+        newest = entry.newest_due(now)
         skipped = max(0, newest - MAX_REPLAYED - entry.next_tick)
         entry.next_tick += skipped
         late = max(0.0, now - entry.due())

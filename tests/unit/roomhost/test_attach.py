@@ -1,0 +1,122 @@
+"""An Attach stream: links, batches, bounds."""
+
+from __future__ import annotations
+
+from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine.outputs import FrameOut
+from playhall_roomhost.attach import (
+    BATCH_BYTES,
+    MAX_BROKEN_BYTES,
+    MAX_PENDING_BYTES,
+    AttachStream,
+    Clock,
+    link_number,
+    split,
+    stream_of,
+)
+
+MIB = 1024 * 1024
+
+
+def frame(
+    *links: int, body: bytes = b"body", heads: list[bytes] | None = None, unreliable: bool = False
+) -> FrameOut:
+    return FrameOut([link_number(3, link) for link in links], heads or [b"h"], body, unreliable)
+
+
+def stream() -> AttachStream[str]:
+    return AttachStream(3, "r1")
+
+
+def test_a_link_has_one_number_in_all_rooms() -> None:
+    assert stream_of(link_number(3, 9)) == 3
+    parts = split(FrameOut([link_number(3, 1), link_number(4, 1), link_number(3, 2)], [b"h"], b""))
+    assert parts == {3: [0, 2], 4: [1]}
+
+
+def test_links_are_admitted_once_and_forgotten_with_their_room() -> None:
+    s = stream()
+    assert s.admit(1, "a")
+    assert not s.admit(1, "b")
+    assert s.admit(2, "b")
+    assert s.release(2) == "b"
+    assert s.release(2) is None
+    s.forget("a")
+    assert not s.links
+
+
+def test_what_rooms_say_leaves_in_order_in_one_batch() -> None:
+    s = stream()
+    s.frames(7, frame(1, 2), None)
+    s.say(pb.Down(links=[1], generation=7, close=pb.Close(code=4000)))
+    batch = s.take()
+    assert batch is not None
+    first, second = batch.items
+    assert (list(first.links), list(first.heads), first.body, first.generation) == (
+        [1, 2],
+        [b"h"],
+        b"body",
+        7,
+    )
+    assert second.close.code == 4000
+    assert not batch.heartbeat
+    assert s.take() is None
+    assert s.pending_bytes == 0
+
+
+def test_each_link_keeps_its_own_head() -> None:
+    s = stream()
+    s.frames(7, frame(1, 2, 3, heads=[b"a", b"b", b"c"]), [0, 2])
+    batch = s.take()
+    assert batch is not None
+    assert (list(batch.items[0].links), list(batch.items[0].heads)) == ([1, 3], [b"a", b"c"])
+
+
+def test_batches_are_cut_and_lose_nothing() -> None:
+    s = stream()
+    for n in range(30):
+        s.frames(7, frame(1, body=bytes((n,)) * 100_000), None)
+    taken = []
+    while (batch := s.take()) is not None:
+        assert sum(len(down.body) for down in batch.items) <= BATCH_BYTES
+        taken += [down.body[0] for down in batch.items]
+    assert taken == list(range(30))
+    assert s.pending_bytes == 0
+
+
+def test_a_slow_stream_drops_unreliable_frames_then_counts_as_broken() -> None:
+    s = stream()
+    while s.pending_bytes <= MAX_PENDING_BYTES:
+        assert not s.stalled
+        s.frames(7, frame(1, body=bytes(MIB)), None)
+    assert s.stalled
+    waiting = s.pending_bytes
+    s.frames(7, frame(1, unreliable=True), None)
+    assert (s.pending_bytes, s.dropped) == (waiting, 1)
+    while s.pending_bytes <= MAX_BROKEN_BYTES:
+        assert not s.broken
+        s.frames(7, frame(1, body=bytes(MIB)), None)
+    assert s.broken
+
+
+def test_what_waits_of_a_lost_generation_never_leaves() -> None:
+    s = stream()
+    s.frames(7, frame(1), None)
+    s.frames(8, frame(2), None)
+    s.discard(7)
+    batch = s.take()
+    assert batch is not None
+    assert [down.generation for down in batch.items] == [8]
+
+
+def test_clocks_and_beats_go_with_a_batch_or_alone() -> None:
+    s = stream()
+    number = s.room_number("a")
+    assert s.room_number("a") == number
+    s.tell_clocks([Clock("a", 40, 128), Clock("gone", 1, 1)])
+    s.beat()
+    batch = s.take()
+    assert batch is not None
+    assert batch.heartbeat
+    assert [(c.room_no, c.tick, c.fraction) for c in batch.clocks] == [(number, 40, 128)]
+    assert s.take() is None

@@ -197,6 +197,7 @@ async def test_reconnected_is_done_at_once_when_the_client_is_back(room_host: Ro
     assert alice.events[-4:] == ["waking", "restored", "disconnected", "restored"]
 
 
+@pytest.mark.ledger("RECO-07")
 async def test_reconnected_fails_for_a_client_that_does_not_come_back(room_host: RoomHost) -> None:
     t = room_host.room(Everything)
     alice = await t.connect("alice")

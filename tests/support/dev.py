@@ -6,8 +6,8 @@
     folder = copy_game(GAMES / "stand", tmp_path)
     with serve(folder, tmp_path / "dev.log") as dev: ...
 
-It is there when the game is served, and gone, with all that it started, when the block is left. Where the block
-fails, what it printed and the ends of its services' logs are printed.
+It is there when the game is served, and gone, with all that it started, when the block is left. Where the
+block fails, what it printed and the ends of its services' logs are printed.
 """
 
 from __future__ import annotations

@@ -21,10 +21,11 @@ from playhall.client import PlayhallError, RoomClient, Schema
 from playhall.client.transport import Receiver, Transport
 from playhall.client.websocket import WebSocketDial
 
-__all__ = ["Event", "Player", "together"]
+__all__ = ["Event", "Player", "eventually", "together"]
 
 WAIT_S = 20.0
 RETRY_S = 0.5
+LOOK_S = 0.02
 
 S = TypeVar("S")
 P = TypeVar("P")
@@ -181,3 +182,11 @@ async def together(awaitables: Sequence[Awaitable[T]]) -> list[T]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(awaitable)) for awaitable in awaitables]
     return [task.result() for task in tasks]
+
+
+async def eventually(done: Callable[[], object], timeout: float = WAIT_S) -> None:
+    """Wait for what nothing reports, such as a line in a log: looked at every 20 ms."""
+    deadline = time.monotonic() + timeout
+    while not done():
+        assert time.monotonic() < deadline, f"waited {timeout} s in vain"
+        await asyncio.sleep(LOOK_S)

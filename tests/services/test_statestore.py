@@ -384,9 +384,14 @@ async def test_a_full_disk_acknowledges_nothing_and_says_so(shard: Shard) -> Non
         generation = await granted(store, uid)
         stream = await store.write("h1", (uid, generation))
         await stream.written(uid, generation, 1, b"1", base=True)
-        for version in range(2, 40):
-            await stream.record(uid, generation, version, os.urandom(200 * KIB))
-        assert await stream.error() is ErrorCode.FULL
+
+        async def flood() -> None:
+            for version in range(2, 40):
+                await stream.written(uid, generation, version, os.urandom(200 * KIB))
+
+        with pytest.raises(ApiError) as full:
+            await flood()
+        assert full.value.code is ErrorCode.FULL
         acked = stream.durable(uid, generation)
         stream = await store.write("h1", (uid, generation))
         assert stream.durable(uid, generation) == acked

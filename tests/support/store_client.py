@@ -127,6 +127,7 @@ class WriteStream:
             async with asyncio.timeout(CALL_S):
                 await self.call.write(pb.WriteRequest(**fields))
         except grpc.aio.AioRpcError as failure:
+            # A write that meets the end of the stream hides why it ended: those who want to know read first.
             raise from_rpc(failure) from None
 
     async def read(self) -> pb.WriteResponse:

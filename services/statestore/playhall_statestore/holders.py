@@ -80,6 +80,8 @@ class Holders:
         link = self._links.get(host_id)
         if link is None or link.stream is None:
             self._grace[uid] = now.mono + self._timing.silence_s
+        else:
+            self.settled(uid)
 
     def settled(self, uid: str) -> None:
         """The grace of a room ends: its holder has a stream, or it has no holder."""

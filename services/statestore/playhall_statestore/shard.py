@@ -155,8 +155,10 @@ class Shard:
             self._drop_holder(before)
         if room.held:
             self._held.setdefault(room.host_id, set()).add(room.uid)
-        elif room.end is not End.CRASHED:
-            return []
+        else:
+            self._holders.settled(room.uid)
+            if room.end is not End.CRASHED:
+                return []
         if before is None or not before.held or (room.held and before.generation == room.generation):
             return []
         stream = self._streams.get(before.host_id)

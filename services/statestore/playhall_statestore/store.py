@@ -191,8 +191,13 @@ class Store:
     async def _run_housekeeping(self) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
-            if await self._reader.checkpoint():
-                await self._writer.restart_wal()
+            try:
+                if await self._reader.checkpoint():
+                    await self._writer.restart_wal()
+            except DiskFullError:
+                log.error("checkpoint_found_disk_full")
+                self._full()
+                continue
             has_ballast = await asyncio.to_thread(self._disk.take_ballast)
             self.shard.takes_new_rooms = has_ballast and not self._disk.nearly_full()
             self._count_rooms()

@@ -281,8 +281,9 @@ class Volume:
         )
         return cursor.rowcount > 0
 
-    def checkpoint(self, mode: str = "PASSIVE") -> None:
-        self._db.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+    def checkpoint(self, mode: str) -> None:
+        """RESTART: the next commit begins the WAL anew. TRUNCATE: it is empty. Raises DiskFullError."""
+        _checkpoint(self._db, mode)
 
     def read_items(self, uid: str, base: Mark, upto: Mark) -> list[Item]:
         return _read_items(self._db, uid, base, upto)
@@ -312,8 +313,8 @@ class VolumeReader:
         return _read_items(self._db, uid, base, upto)
 
     def checkpoint(self) -> None:
-        """Move what readers no longer need from the WAL to the database, without waiting for anyone."""
-        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        """Move what can be moved from the WAL to the database, waiting for nobody. Raises DiskFullError."""
+        _checkpoint(self._db, "PASSIVE")
 
 
 class _Transaction:
@@ -335,10 +336,25 @@ class _Transaction:
             return
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
+        if _is_full(error):
             raise DiskFullError from error
         if kind is None:
             raise error
+
+
+def _is_full(error: BaseException) -> bool:
+    """Errors of the sqlite3 module itself have no code of SQLite's."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _checkpoint(db: sqlite3.Connection, mode: str) -> None:
+    try:
+        db.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+    except sqlite3.Error as error:
+        if _is_full(error):
+            raise DiskFullError from error
+        raise
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:

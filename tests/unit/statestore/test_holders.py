@@ -64,6 +64,15 @@ def test_a_grant_with_a_stream_has_none() -> None:
     assert holders.heard_until("room", "h1") == 101.25
 
 
+def test_a_grace_is_its_grants_alone() -> None:
+    holders = Holders(Timing())
+    holders.granted("room", "h2", at(99.0))
+    holders.opened("h1", 1, at(100.0))
+    holders.granted("room", "h1", at(100.0))
+    holders.closed("h1", 1, at(100.0))
+    assert holders.heard_until("room", "h1") == 100.25
+
+
 def test_silence_while_the_shard_does_not_read_means_nothing() -> None:
     holders = connected()
     holders.reading("h1", 1, False, at(101.0))

@@ -13,6 +13,8 @@ them out in order.
 What the client holds (generation, version, entities) outlives connections: it is replaced when the state
 of another generation is in, never before. So a connection that breaks in the middle of anything costs
 nothing but time.
+
+One state machine, and so one long file: what each call may find is easiest to see with the others beside it.
 """
 
 from __future__ import annotations

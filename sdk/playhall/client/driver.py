@@ -30,6 +30,8 @@ class Driver:
         self._link: _Link | None = None
         self._closing: set[_Link] = set()
         self._timer: asyncio.TimerHandle | None = None
+        # Kept here: what uvloop gives for a time that has come does not tell it.
+        self._timer_at: float | None = None
         self._pumping = False
 
     @property
@@ -79,14 +81,15 @@ class Driver:
 
     def _arm(self) -> None:
         at = self._core.next_timer()
+        if at == self._timer_at:
+            return
         if self._timer is not None:
-            if self._timer.when() == at:
-                return
             self._timer.cancel()
+        self._timer_at = at
         self._timer = None if at is None else self._loop.call_at(at, self._timer_due)
 
     def _timer_due(self) -> None:
-        self._timer = None
+        self._timer = self._timer_at = None
         self._core.timer(self.now())
         self.pump()
 

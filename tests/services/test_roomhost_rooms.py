@@ -32,8 +32,8 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shard]:
 
 
 @pytest.fixture
-def supervisor(processes: Processes) -> ServiceProcess:
-    return processes.start("roomhost")
+def supervisor(processes: Processes, tmp_path: Path) -> ServiceProcess:
+    return processes.start("roomhost", RUN_DIR=tmp_path)
 
 
 @pytest_asyncio.fixture

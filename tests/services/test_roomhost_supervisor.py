@@ -129,6 +129,12 @@ async def test_a_blocked_loop_costs_the_process_and_a_strike_for_the_room(
     await router.until(lambda: router.updates[good_link] >= 2)
     await pod.everything_durable(process)
     await router.say(bad_link, do="block")
+    # Routers hear of it while the process still stands, so that the break is no failover of this room.
+    state = await pod.until_state(lambda state: state.stopped)
+    assert [(room.room_uid, room.host_id, room.code) for room in state.stopped] == [
+        (bad, process.host_id, 4007)
+    ]
+    assert [each.host_id for each in state.processes] == [process.host_id]
     await router.until(lambda: router.broke)
     await pod.until_state(lambda state: not state.processes)
     (line,) = supervisor.log_lines("process_stuck")

@@ -17,7 +17,7 @@ from typing import Any
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
-from playhall.engine.codes import ErrorCode
+from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common import logs
 from playhall_common.address import is_unix, join_host_port, split_host_port
 from playhall_common.errors import ApiError
@@ -35,6 +35,7 @@ __all__ = ["Supervisor"]
 LOOK_S = 0.25
 FAILURE_KEPT_S = 5.0
 DRAIN_RESERVE_S = 2.0
+STOPPED_NAMED_S = 10.0
 _FAULTS = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL})
 
 log = logs.get_logger()
@@ -64,6 +65,7 @@ class Supervisor:
         self._failures: dict[str, _Failure] = {}
         self._spare: asyncio.Task[Child] | None = None
         self._retired_before = 0
+        self._stopped: list[pb.StoppedRoom] = []
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -81,6 +83,7 @@ class Supervisor:
             project=self.project,
             draining=self.draining,
             processes=[self.process(member) for member in self._pool],
+            stopped=self._stopped,
         )
 
     async def next_change(self, timeout_s: float) -> None:
@@ -300,6 +303,9 @@ class Supervisor:
 
     async def _kill_stuck(self, child: Child) -> None:
         culprit = child.pulse.culprit()
+        if culprit is not None:
+            # Before the kill: to routers that know, the end of the process is no failover of this room.
+            self._name_stopped(child, culprit)
         stack = await child.dump_stack()
         log.error(
             "process_stuck",
@@ -314,6 +320,19 @@ class Supervisor:
         if culprit is not None:
             text = f"{culprit.call} blocked the loop for {self._config.stuck_s:g} s\n{stack}"
             await self._strike(child, culprit, text)
+
+    def _name_stopped(self, child: Child, culprit: Culprit) -> None:
+        member = self._pool.get(child.host_id)
+        stopped = pb.StoppedRoom(
+            room_uid=culprit.room_uid,
+            generation=culprit.generation,
+            host_id=child.host_id,
+            address=member.address if member is not None else "",
+            code=CloseCode.ROOM_STOPPED,
+        )
+        self._stopped.append(stopped)
+        asyncio.get_running_loop().call_later(STOPPED_NAMED_S, self._stopped.remove, stopped)
+        self._publish()
 
     async def _strike(self, child: Child, culprit: Culprit, error: str) -> None:
         if not child.token:

@@ -136,12 +136,19 @@ class ControlResponse(_message.Message):
     PROJECT_FIELD_NUMBER: _builtins.int
     DRAINING_FIELD_NUMBER: _builtins.int
     PROCESSES_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
     pod_id: _builtins.str
     project: _builtins.str
     """The project the pod is bound to; empty while it is free."""
     draining: _builtins.bool
     @_builtins.property
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Process]: ...
+    @_builtins.property
+    def stopped(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoppedRoom]:
+        """Rooms whose code blocked a process, which is being killed for it; named for 10 s, first while the process still stands. They
+        are stopped, as by RoomEnded; the process's other rooms fail over.
+        """
+
     def __init__(
         self,
         *,
@@ -149,14 +156,50 @@ class ControlResponse(_message.Message):
         project: _builtins.str = ...,
         draining: _builtins.bool = ...,
         processes: _abc.Iterable[Global___Process] | None = ...,
+        stopped: _abc.Iterable[Global___StoppedRoom] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draining", b"draining", "pod_id", b"pod_id", "processes", b"processes", "project", b"project"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draining", b"draining", "pod_id", b"pod_id", "processes", b"processes", "project", b"project", "stopped", b"stopped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ControlResponse: _TypeAlias = ControlResponse  # noqa: Y015
+
+@_typing.final
+class StoppedRoom(_message.Message):
+    """A room that took its process down."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOM_UID_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    HOST_ID_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    room_uid: _builtins.str
+    generation: _builtins.int
+    host_id: _builtins.str
+    """The process."""
+    address: _builtins.str
+    code: _builtins.int
+    """The close code for its connections."""
+    def __init__(
+        self,
+        *,
+        room_uid: _builtins.str = ...,
+        generation: _builtins.int = ...,
+        host_id: _builtins.str = ...,
+        address: _builtins.str = ...,
+        code: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "code", b"code", "generation", b"generation", "host_id", b"host_id", "room_uid", b"room_uid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoppedRoom: _TypeAlias = StoppedRoom  # noqa: Y015
 
 @_typing.final
 class Process(_message.Message):

@@ -1,6 +1,7 @@
 """What holds for every test of the repository, those of the examples too.
 
 - A test's category is its folder under tests/; a module elsewhere in tests/ fails collection.
+- Hypothesis draws the same examples in every run of CI; `HYPOTHESIS_PROFILE=explore` looks for new ones.
 - Under PLAYHALL_CI=1 a skipped test is a failure: a run that could not check something has not passed.
 """
 
@@ -9,12 +10,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tools import find_chromium
 
 TESTS = Path(__file__).parent / "tests"
 CATEGORIES = ("unit", "protocol", "services", "browser", "e2e", "chaos", "charts")
+
+
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1_000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from typing_extensions import TypeAliasType
 
 __all__ = ["Connection", "JsonIn", "JsonOut", "Message"]
 
-#: Anything JSON encodes, as room code gives it.
-JsonOut: TypeAlias = "bool | int | float | str | Sequence[JsonOut] | Mapping[str, JsonOut] | None"
-#: Anything JSON encodes, as it arrives.
-JsonIn: TypeAlias = "bool | int | float | str | list[JsonIn] | dict[str, JsonIn] | None"
-#: A message as it arrives: decoded JSON, or the bytes of a binary one.
-Message: TypeAlias = "JsonIn | bytes"
+if TYPE_CHECKING:
+    JsonOut: TypeAlias = "bool | int | float | str | Sequence[JsonOut] | Mapping[str, JsonOut] | None"
+    """Anything JSON encodes, as room code gives it."""
+    JsonIn: TypeAlias = "bool | int | float | str | list[JsonIn] | dict[str, JsonIn] | None"
+    """Anything JSON encodes, as it arrives."""
+    Message: TypeAlias = "JsonIn | bytes"
+    """A message as it arrives: decoded JSON, or the bytes of a binary one."""
+else:
+    # So that an annotation like `JsonOut | bytes` can be evaluated; a plain string cannot. Pyright does not
+    # follow the recursion through these, hence the aliases above.
+    JsonOut = TypeAliasType("JsonOut", object)
+    JsonIn = TypeAliasType("JsonIn", object)
+    Message = TypeAliasType("Message", object)
 
 
 class Connection:

@@ -123,6 +123,8 @@ class Volume:
         self._ids: dict[str, int] = {}
         self._new_ids: list[str] = []
         self._garbage: deque[Trim | EvictRoom] = deque()
+        self._leaving: set[str] = set()
+        """Rooms whose eviction is not swept yet."""
 
     def close(self) -> None:
         self._db.close()
@@ -166,9 +168,9 @@ class Volume:
             self._catch_up(room_id, room)
             rooms.append(room)
             if room.evicted:
-                self._garbage.append(EvictRoom(uid))
+                self._discard(EvictRoom(uid))
             elif room.base is not None:
-                self._garbage.append(Trim(uid, room.base))
+                self._discard(Trim(uid, room.base))
         beats = {
             host_id: msgspec.json.decode(row, type=HostBeats)
             for host_id, row in self._db.execute("SELECT host_id, row FROM beats")
@@ -205,8 +207,14 @@ class Volume:
             for uid in self._new_ids:
                 del self._ids[uid]
             raise
-        # Only now is it garbage.
-        self._garbage.extend(change for change in changes if isinstance(change, Trim | EvictRoom))
+        for change in changes:  # only now is it garbage
+            if isinstance(change, Trim | EvictRoom):
+                self._discard(change)
+
+    def _discard(self, garbage: Trim | EvictRoom) -> None:
+        self._garbage.append(garbage)
+        if isinstance(garbage, EvictRoom):
+            self._leaving.add(garbage.uid)
 
     def _apply(self, change: Change) -> None:
         db = self._db
@@ -252,11 +260,12 @@ class Volume:
 
     def _settle(self, uid: str) -> None:
         """A room that comes back while its eviction is still being swept: finish that first."""
-        if not any(isinstance(garbage, EvictRoom) and garbage.uid == uid for garbage in self._garbage):
+        if uid not in self._leaving:
             return
         for table in ("item", "chunk"):
             self._db.execute(f"DELETE FROM {table} WHERE room = ?", (self._id(uid),))
         self._garbage = deque(garbage for garbage in self._garbage if garbage.uid != uid)
+        self._leaving.discard(uid)
 
     def sweep(self) -> bool:
         """Delete a slice of the garbage, as a transaction of its own. Whether there is more."""
@@ -272,6 +281,8 @@ class Volume:
             deleted |= self._slice("chunk", "generation, version, base, part", where, values, SLICE_CHUNKS)
         if not deleted:
             self._garbage.popleft()
+            if isinstance(garbage, EvictRoom):
+                self._leaving.discard(garbage.uid)
         return bool(self._garbage)
 
     def _slice(self, table: str, key: str, where: str, values: Sequence[int], limit: int) -> bool:

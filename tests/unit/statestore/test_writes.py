@@ -141,6 +141,15 @@ def test_what_a_stream_queued_before_it_broke_is_taken() -> None:
     assert host.bench.room().version == 2
 
 
+def test_an_item_that_is_given_up_leaves_nothing_in_the_next() -> None:
+    host = Host()
+    host.write(1, base=True, data=b"given ", last=False)
+    host.write(2)
+    host.write(2, base=True, data=b"ta", last=False)
+    assert host.write(2, base=True, data=b"ken", whole=b"taken") == (Outcome.DURABLE, 2)
+    assert host.stored() == [b"taken"]
+
+
 def test_a_wrong_checksum_ends_the_stream_and_writes_nothing() -> None:
     host = Host()
     assert host.ended(host.part(2, whole=b"something else")) is ErrorCode.INVALID
@@ -192,6 +201,15 @@ def test_nobody_else_writes_with_a_generation_he_guessed(host_id: str, project: 
     (ack,) = host.bench.write(part(stream, host.generation, 2))
     assert ack.outcome is Outcome.FENCED
     assert host.bench.room().saved.at == Mark(host.generation, 1)
+
+
+def test_a_generation_before_the_current_writes_no_more_on_the_same_stream() -> None:
+    host = Host()
+    again = host.bench.grant("h1").generation
+    assert host.write(2) == (Outcome.FENCED, 0)
+    assert host.bench.room().saved.at == Mark(host.generation, 1)
+    (ack,) = host.bench.write(part(host.stream, again, 1, prev=0))
+    assert (ack.generation, ack.outcome) == (again, Outcome.DURABLE)
 
 
 def test_an_alarm_changes_with_the_record_that_says_so() -> None:

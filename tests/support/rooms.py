@@ -219,7 +219,7 @@ class Driver:
         self.base = stored.base if stored is not None else None
         self.records = list(stored.records) if stored is not None else []
         self.last_written = 0
-        self.waiting: dict[int, AwaitOut] = {}
+        self.waiting: dict[int, Generator[Any, Any, Any]] = {}
         self._links = itertools.count(1)
         self.core.start(stored, wake or WakeInfo("connect"), now)
         self.pump()
@@ -316,8 +316,7 @@ class Driver:
 
     def go_on(self, token: int) -> None:
         """Run an awaitable up to its next wait, and settle it if that was its end."""
-        waiting = self.waiting[token]
-        coroutine = _coroutine(waiting.awaitable)
+        coroutine = self.waiting[token]
         error: BaseException | None = None
         try:
             coroutine.send(None)
@@ -368,9 +367,9 @@ class Driver:
                 self.base, self.records = output.data, []
                 self._written(output.version)
             case AwaitOut():
-                self.waiting[output.token] = output
+                self.waiting[output.token] = _coroutine(output.awaitable)
             case CancelOut():
-                _coroutine(self.waiting.pop(output.token).awaitable).close()
+                self.waiting.pop(output.token).close()
             case _:
                 pass
 
@@ -466,8 +465,8 @@ class Driver:
         return self.core.status is Status.ACTIVE
 
 
-def _coroutine(awaitable: Awaitable[Any]) -> Any:
-    return awaitable
+def _coroutine(awaitable: Awaitable[Any]) -> Generator[Any, Any, Any]:
+    return awaitable.__await__()
 
 
 def hook(calls: list[Any], name: str) -> Callable[..., None]:

@@ -147,8 +147,7 @@ class Connections:
             and resume.version <= self._runtime.version
             and not resume.full
         ):
-            # Shared and private state are not listed: whoever was in the room has them.
-            view.resume(resume.version, (SHARED_ID, PRIVATE_ID, *resume.held))
+            view.resume(resume.version, (*self._unlisted(request.player), *resume.held))
         return Link(
             number,
             request.player,
@@ -159,6 +158,12 @@ class Connections:
             request.attempt,
             request.connected_at_ms,
         )
+
+    def _unlisted(self, player: str) -> list[int]:
+        """Return the ids that a resume does not list: whoever was in the room holds them."""
+        store = self._runtime.store
+        shared = [SHARED_ID] if store.state is not None else []
+        return shared + ([PRIVATE_ID] if player in store.private_players() else [])
 
     def _replace(self, old: Link, new: Link) -> None:
         """One connection of a player takes over from another. Presence does not change by it."""

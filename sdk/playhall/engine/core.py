@@ -229,8 +229,8 @@ class RoomCore:
         found = self._link(link)
         if found is not None and found.outbox.drained(total_bytes, now.mono):
             self._runtime.sync.release(found)
-            # A view that is still behind with the next flush owes again.
-            found.outbox.settle()
+            if found.view.version == self._runtime.version:
+                found.outbox.settle()
 
     def hold(self, link: int, held: bool, now: Now) -> None:
         """While `held`, the link counts as without credit: too much is on the way to its router already."""

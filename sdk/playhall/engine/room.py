@@ -307,14 +307,16 @@ def _check_types(cls: type[Room[Any, Any, Any]]) -> type[Connection]:
     parameters = _parameters(cls)
     if parameters is None:
         return cls._connection_class
-    padded = (*parameters, *(type(None), type(None), Connection)[len(parameters) :])
-    for what, given, declared in zip(
+    # A default that was filled in is None, and not its type.
+    given = (type(None) if parameter is None else parameter for parameter in parameters)
+    padded = (*given, *(type(None), type(None), Connection)[len(parameters) :])
+    for what, kind, declared in zip(
         ("state", "private"), padded, (schema.state, schema.private), strict=False
     ):
-        if isinstance(given, type) and given is not (declared or type(None)):
+        if isinstance(kind, type) and kind is not (declared or type(None)):
             has = "none" if declared is None else declared.__name__
             raise TypeError(
-                f"{cls.__name__}: the {what} of Room[...] is {given.__name__}, that of its schema {has}"
+                f"{cls.__name__}: the {what} of Room[...] is {kind.__name__}, that of its schema {has}"
             )
     connection = padded[2]
     return connection if isinstance(connection, type) else cls._connection_class

@@ -179,8 +179,8 @@ class Tracked(Home):
         while mask:
             index = (mask & -mask).bit_length() - 1
             mask &= mask - 1
-            self.stamps[index] = version
             self._stamp_patches(index, version)
+            self.stamps[index] = version
         self.patched = {}
         self.lost_by = set()
         self.dirty = self.corrected = 0
@@ -191,7 +191,8 @@ class Tracked(Home):
         if ranges is None or self.born == version:
             self.patches.pop(index, None)
         else:
-            self.patches.setdefault(index, Patches(version - 1, [])).add(version, ranges)
+            # Before its first patch the field had been the same since it was last written.
+            self.patches.setdefault(index, Patches(self.stamps[index], [])).add(version, ranges)
 
     def _mark(self, bit: int) -> None:
         self.dirty |= bit

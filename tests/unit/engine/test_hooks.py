@@ -1,0 +1,129 @@
+"""Running room code: what it raises, what it leaves to be awaited, and for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from playhall.engine.hooks import MAX_AWAITS_OF_LINK, Hooks, traceback_of
+from playhall.engine.outputs import AwaitOut, CancelOut
+
+
+class Outcome:
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.ends: list[BaseException | None] = []
+        self.hooks = Hooks(self.outputs.append)
+
+    def run(self, call: Any, *, mono: float = 0.0, link: int | None = None, name: str = "hook") -> None:
+        self.hooks.run(name, call, self.ends.append, mono=mono, timeout_s=10.0, link=link)
+
+
+@pytest.fixture
+def outcome() -> Outcome:
+    return Outcome()
+
+
+async def wait() -> None:
+    """Something to await, which no test runs."""
+
+
+def test_a_hook_that_is_done_when_it_returns(outcome: Outcome) -> None:
+    outcome.run(lambda: None)
+    assert outcome.ends == [None]
+    assert outcome.outputs == []
+    assert outcome.hooks.next_deadline is None
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(1), RecursionError()])
+def test_what_a_hook_raises_is_its_end(outcome: Outcome, error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    outcome.run(fail)
+    assert outcome.ends == [error]
+    assert "in fail" in traceback_of(error)
+
+
+def test_an_awaitable_is_handed_out_and_settles_once(outcome: Outcome) -> None:
+    awaitable = wait()
+    outcome.run(lambda: awaitable)
+    assert outcome.outputs == [AwaitOut(1, awaitable, 10.0)]
+    assert (outcome.ends, len(outcome.hooks), outcome.hooks.next_deadline) == ([], 1, 10.0)
+    outcome.hooks.settle(1, None)
+    outcome.hooks.settle(1, ValueError())
+    assert outcome.ends == [None]
+    awaitable.close()
+
+
+def test_an_awaitable_that_takes_too_long_ends_in_a_timeout(outcome: Outcome) -> None:
+    awaitable = wait()
+    outcome.run(lambda: awaitable, mono=5.0)
+    outcome.hooks.expire(14.9)
+    assert outcome.ends == []
+    outcome.hooks.expire(15.0)
+    assert outcome.outputs[-1] == CancelOut(1)
+    assert isinstance(outcome.ends[0], TimeoutError)
+    outcome.hooks.settle(1, None)
+    assert len(outcome.ends) == 1
+    awaitable.close()
+
+
+def test_what_is_dropped_is_cancelled_and_never_ends(outcome: Outcome) -> None:
+    awaitables = [wait(), wait()]
+    outcome.run(lambda: awaitables[0], link=7, name="on_join")
+    outcome.run(lambda: awaitables[1], link=7, name="on_message")
+    outcome.hooks.drop("on_join", 7)
+    assert outcome.outputs[-1] == CancelOut(1)
+    outcome.hooks.settle(1, None)
+    assert outcome.ends == []
+    outcome.hooks.settle(2, None)
+    assert outcome.ends == [None]
+    for awaitable in awaitables:
+        awaitable.close()
+
+
+def test_a_connection_may_have_so_many_hooks_waiting(outcome: Outcome) -> None:
+    awaitables = [wait() for _ in range(MAX_AWAITS_OF_LINK)]
+    for awaitable in awaitables:
+        assert outcome.hooks.has_room(1)
+        outcome.run(lambda awaitable=awaitable: awaitable, link=1)
+    assert not outcome.hooks.has_room(1)
+    assert outcome.hooks.has_room(2)
+    outcome.hooks.settle(1, None)
+    assert outcome.hooks.has_room(1)
+    for awaitable in awaitables:
+        awaitable.close()
+
+
+def test_what_is_deferred_runs_after_the_outermost_hook(outcome: Outcome) -> None:
+    order: list[str] = []
+
+    def inner() -> None:
+        outcome.hooks.defer(lambda: order.append("deferred"))
+        order.append("inner")
+
+    def outer() -> None:
+        outcome.run(inner)
+        order.append("outer")
+
+    outcome.run(outer)
+    assert order == ["inner", "outer", "deferred"]
+    outcome.hooks.defer(lambda: order.append("at once"))
+    assert order[-1] == "at once"
+
+
+def test_after_stop_nothing_runs(outcome: Outcome) -> None:
+    awaitable = wait()
+    outcome.run(lambda: awaitable)
+    ran: list[int] = []
+
+    def stop() -> None:
+        outcome.hooks.defer(lambda: ran.append(1))
+        outcome.hooks.stop()
+
+    outcome.run(stop)
+    assert (ran, len(outcome.hooks)) == ([], 0)
+    assert outcome.outputs[-1] == CancelOut(1)
+    awaitable.close()

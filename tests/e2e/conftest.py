@@ -1,6 +1,7 @@
 """One `playhall dev` for each module of stories, with a copy of the game that the module names in GAME.
 
-A module may name settings of the services in SETTINGS. When a story fails, the ends of all logs are shown with it.
+A module may name settings of the services in SETTINGS. When a story fails, the ends of all logs are shown
+with it.
 """
 
 from __future__ import annotations

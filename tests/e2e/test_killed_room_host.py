@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.games.stand.shared import Board, Mine, Pawn, schema
 from tests.support.dev import DevServer
-from tests.support.players import Player, together
+from tests.support.players import Player, everyone, together
 
 pytestmark = pytest.mark.asyncio
 
@@ -51,7 +51,7 @@ async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(de
         assert set(left) == before[0][1]
         assert {pawn.id for pawn in entered} == {pawn.id for pawn in left}
 
-        await together([player.until(lambda player=player: player.state.joins == 6) for player in players])
+        await everyone(players, lambda player: player.state.joins == 6)
         board = players[0].state
         assert (board.creates, board.wakes, board.leaves, board.player_leaves) == (1, 1, 0, 0)
         assert board.reason == "crash"
@@ -60,7 +60,7 @@ async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(de
         assert seen["vault"] == 15
 
         players[0].send({"type": "press"})
-        await together([player.until(lambda player=player: player.state.presses == 16) for player in players])
+        await everyone(players, lambda player: player.state.presses == 16)
 
 
 @pytest.mark.ledger("TERM-10")
@@ -74,7 +74,7 @@ async def test_a_second_kill_is_survived_as_the_first(dev: DevServer) -> None:
             restored = await together([player.happens("restored", kills) for player in players])
             assert max(event.at for event in restored) - killed_at < BACK_S
         assert [player.sockets for player in players] == [1, 1, 1]
-        await together([player.until(lambda player=player: player.state.joins == 9) for player in players])
+        await everyone(players, lambda player: player.state.joins == 9)
         board = players[0].state
         assert (board.presses, board.creates, board.wakes, board.leaves) == (30, 1, 2, 0)
 
@@ -86,9 +86,7 @@ async def play_until_durable(players: list[Player[Board, Mine]]) -> int:
         for _ in range(5):
             player.send({"type": "press"})
     players[0].send({"type": "beat", "on": True})
-    await together(
-        [player.until(lambda player=player: player.state.presses == presses) for player in players]
-    )
+    await everyone(players, lambda player: player.state.presses == presses)
     await players[0].updates(SECOND_OF_TICKS)  # records go out with ticks, and are committed within 5 ms
     seen = await players[0].ask("look")
     return int(seen["process"])

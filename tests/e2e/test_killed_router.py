@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.games.stand.shared import Board, Mine, Pawn, schema
 from tests.support.dev import DevServer
-from tests.support.players import Player, together
+from tests.support.players import Player, everyone, together
 
 pytestmark = pytest.mark.asyncio
 
@@ -83,6 +83,4 @@ async def press(players: list[Player[Board, Mine]]) -> None:
     presses = players[0].state.presses + len(players)
     for player in players:
         player.send({"type": "press"})
-    await together(
-        [player.until(lambda player=player: player.state.presses == presses) for player in players]
-    )
+    await everyone(players, lambda player: player.state.presses == presses)

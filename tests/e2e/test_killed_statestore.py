@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.games.stand.shared import Board, Mine, schema
 from tests.support.dev import DevServer
-from tests.support.players import Player, eventually, together
+from tests.support.players import Player, eventually, everyone, together
 
 pytestmark = pytest.mark.asyncio
 
@@ -82,6 +82,4 @@ async def press(players: list[Player[Board, Mine]], times: int) -> None:
     for player in players:
         for _ in range(times):
             player.send({"type": "press"})
-    await together(
-        [player.until(lambda player=player: player.state.presses == presses) for player in players]
-    )
+    await everyone(players, lambda player: player.state.presses == presses)

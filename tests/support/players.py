@@ -14,21 +14,22 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from playhall.client import PlayhallError, RoomClient, Schema
+from playhall.client import Entity, PlayhallError, RoomClient, Schema
 from playhall.client.transport import Receiver, Transport
 from playhall.client.websocket import WebSocketDial
 
-__all__ = ["Event", "Player", "eventually", "together"]
+__all__ = ["Event", "Player", "eventually", "everyone", "together"]
 
 WAIT_S = 20.0
 RETRY_S = 0.5
 LOOK_S = 0.02
 
-S = TypeVar("S")
-P = TypeVar("P")
+S = TypeVar("S", bound=Entity | None)
+P = TypeVar("P", bound=Entity | None)
 T = TypeVar("T")
 
 
@@ -182,6 +183,11 @@ async def together(awaitables: Sequence[Awaitable[T]]) -> list[T]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(awaitable)) for awaitable in awaitables]
     return [task.result() for task in tasks]
+
+
+async def everyone(players: Sequence[Player[S, P]], done: Callable[[Player[S, P]], object]) -> None:
+    """Wait until something holds for each of the players."""
+    await together([player.until(partial(done, player)) for player in players])
 
 
 async def eventually(done: Callable[[], object], timeout: float = WAIT_S) -> None:

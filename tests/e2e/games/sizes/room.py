@@ -1,5 +1,8 @@
 """A room that writes what it is told to, and says what does not fit."""
 
+from collections.abc import Callable
+from typing import Any
+
 from playhall.room import Connection, FieldError, Message, Room
 
 from .shared import Edge, schema
@@ -11,7 +14,7 @@ class Sizes(Room[Edge, None]):
     def on_message(self, conn: Connection, message: Message) -> None:
         match message:
             case {"type": "add", "ask": int() as ask, **given}:
-                self.answer(conn, ask, lambda: self.entities.add(Edge(**made(given))).id)
+                self.answer(conn, ask, lambda: self.entities.add(Edge(**made(given))))
             case {"type": "set", "ask": int() as ask, "id": int() as id, **given}:
                 self.answer(conn, ask, lambda: self.write(id, made(given)))
             case {"type": "hibernate"}:
@@ -19,22 +22,23 @@ class Sizes(Room[Edge, None]):
             case _:
                 raise ValueError("no such message")
 
-    def write(self, id: int, values: dict[str, object]) -> int:
-        edge = self.entities.get(Edge, id) if id else self.state
+    def write(self, id: int, values: dict[str, Any]) -> Edge:
+        edge = self.state if id == 0 else self.entities.get(Edge, id)
+        assert edge is not None
         for name, value in values.items():
             setattr(edge, name, value)
-        return id
+        return edge
 
-    def answer(self, conn, ask, act):
+    def answer(self, conn: Connection, ask: int, act: Callable[[], Edge]) -> None:
         try:
-            self.send(conn, {"answer": ask, "id": act()})
+            self.send(conn, {"answer": ask, "id": act().id})
         except FieldError as error:
             self.send(conn, {"answer": ask, "refused": error.field, "kind": error.kind, "id": error.id})
 
 
-def made(given: dict[str, object]) -> dict[str, object]:
+def made(given: dict[Any, Any]) -> dict[str, Any]:
     """Values of the lengths asked for: a message could not carry the largest."""
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for name, value in given.items():
         match value:
             case {"repeat": str() as text, "times": int() as times, "end": str() as end}:
@@ -43,6 +47,6 @@ def made(given: dict[str, object]) -> dict[str, object]:
                 values[name] = bytes(length)
             case {"ramp": int() as length}:
                 values[name] = bytes(n % 251 for n in range(length))
-            case _ if name != "type":
+            case _:
                 values[name] = value
     return values

@@ -18,6 +18,7 @@ class Stand(Room[Board, Mine]):
     def on_create(self) -> None:
         self.state.creates += 1
         self.entities.add(Vault())
+        self.log.info("created %s", self.id)
 
     def on_wake(self, wake: Wake) -> None:
         self.state.wakes += 1

@@ -220,8 +220,8 @@ describe("coming back", () => {
     driver.join({ generation: 8, tick: 5 });
     expect(driver.core.generation).toBe(8);
     expect(driver.happenings()).toEqual([
-      ...["leave board 0", "leave mine 1", "leave dot 2", "leave dot 3", `leave playhall_presence ${2 ** 31}`],
-      ...["enter board 0", "enter mine 1", "enter dot 2", "enter dot 3", `enter playhall_presence ${2 ** 31}`],
+      ...["leave board 0", "leave mine 1", "leave dot 2", "leave dot 3"],
+      ...["enter board 0", "enter mine 1", "enter dot 2", "enter dot 3"],
     ]);
     expect(driver.core.replica.get(2)!.handle).not.toBe(dot);
     expect(driver.names().at(-1)).toBe("restored");

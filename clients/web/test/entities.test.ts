@@ -226,13 +226,21 @@ describe("presence", () => {
     expect(room.told).toEqual([]);
   });
 
-  test("a full state brings every entry again", () => {
+  test("a full state brings every entry again: nobody has left or joined by that, and what differs has changed", () => {
     const room = new Room();
+    const told: string[] = [];
+    room.presence.onJoin(({ player }) => told.push(`join ${player}`));
+    room.presence.onChange(({ player }, fields) => told.push(`change ${player} ${fields.join()}`));
+    room.presence.onLeave(({ player }) => told.push(`leave ${player}`));
+    room.update({ enter: [presence(FIRST_PRESENCE + 1, "bob")] });
+    room.update({ change: [{ id: FIRST_PRESENCE, kind: schema.kinds.at(-1)!, values: { connected: false } }] });
+    told.length = 0;
     room.driver.lose();
     room.driver.pass(1_000);
     room.driver.open();
     room.receive(welcome({ generation: 8 }), fullState());
     expect(room.presence.size).toBe(1);
     expect(room.presence.get("ann")?.name).toBe("Ann");
+    expect(told).toEqual(["change ann connected", "leave bob"]);
   });
 });

@@ -162,16 +162,21 @@ class Changes {
 
   /**
    * In the order callbacks run. What left to make room for another entity of its id comes before the enters, so that
-   * a page which keeps things by id may simply do as it is told.
+   * a page which keeps things by id may simply do as it is told. A player whose presence entry is sent again, as in a
+   * full state, has not left and joined: what differs has changed.
    */
   happenings(): Happening[] {
-    const replaced = this.#left.filter((cell) => this.#entered.has(this.#replica.get(cell.id) as Cell));
+    const stayed = this.#stayed();
+    const left = this.#left.filter((cell) => !stayed.has(cell));
+    const again = new Set(stayed.values());
+    const replaced = left.filter((cell) => this.#entered.has(this.#replica.get(cell.id) as Cell));
     const replacedCells = new Set(replaced);
-    const gone = this.#left.filter((cell) => !replacedCells.has(cell));
+    const gone = left.filter((cell) => !replacedCells.has(cell));
     const known = (cell: Cell): boolean => !this.#entered.has(cell);
     return [
       ...replaced.map((cell) => happening("leave", cell)),
-      ...[...this.#entered].map((cell) => happening("enter", cell)),
+      ...[...this.#entered].filter((cell) => !again.has(cell)).map((cell) => happening("enter", cell)),
+      ...[...stayed].flatMap(([before, now]) => difference(now, before.values)),
       ...[...this.#before.keys()].filter(known).flatMap((cell) => this.#changeOf(cell)),
       ...[...this.#corrected]
         .filter(([cell]) => known(cell))
@@ -183,6 +188,18 @@ class Changes {
     ];
   }
 
+  /** Presence entries that left and came again for the same player: the old one, and the new. */
+  #stayed(): Map<Cell, Cell> {
+    const entered = new Map<unknown, Cell>();
+    for (const cell of this.#entered) if (cell.kind === Presence) entered.set(cell.values[0], cell);
+    const stayed = new Map<Cell, Cell>();
+    for (const cell of this.#left) {
+      const now = cell.kind === Presence ? entered.get(cell.values[0]) : undefined;
+      if (now !== undefined) stayed.set(cell, now);
+    }
+    return stayed;
+  }
+
   /** What is different now; nothing, where all is as it was. */
   #changeOf(cell: Cell): Happening[] {
     const fields = [...this.#before.get(cell)!]
@@ -190,6 +207,12 @@ class Changes {
       .map(([field]) => field);
     return fields.length === 0 ? [] : [happening("change", cell, fields)];
   }
+}
+
+/** The change from earlier values; nothing, where all is as it was. */
+function difference(cell: Cell, before: readonly unknown[]): Happening[] {
+  const fields = [...before.keys()].filter((field) => !isSame(before[field], cell.values[field]));
+  return fields.length === 0 ? [] : [happening("change", cell, fields)];
 }
 
 function happening(event: Happening["event"], cell: Cell, fields: Iterable<number> = []): Happening {

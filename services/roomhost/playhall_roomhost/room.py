@@ -8,6 +8,8 @@ How a room ends:
   routers;
 - its code raised: STOPPED to routers, a strike, then Close;
 - somebody else holds the grant: FENCED, and nothing more leaves it.
+
+One long class, because the three endings and what leads to them share all of its state.
 """
 
 from __future__ import annotations

@@ -68,8 +68,10 @@ class StateStoreServicer(object):
 
     def Open(self, request, context):
         """Grants a generation and streams the room's state: first the outcome, then, when granted, parts of the base and the log
-        in order, the last marked. The same open_id gets the same grant again. Errors: E_WRONG_SHARD, E_STALE_BUILD,
-        E_STATE_MISSING, E_DAMAGED, E_FULL. An owner that is still heard, a back-off and a deletion are outcomes, not errors.
+        in order, the last marked. The same open_id gets the same grant again; one whose grant has ended gets E_FENCED. A host
+        that opens a room it holds, under another open_id, gets a new generation. Errors: E_WRONG_SHARD, E_STALE_BUILD,
+        E_STATE_MISSING, E_DAMAGED, E_FULL, E_FENCED, E_FORBIDDEN, E_UNAVAILABLE. An owner that is still heard, a back-off and
+        a deletion are outcomes, not errors.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,14 +80,16 @@ class StateStoreServicer(object):
     def Write(self, request_iterator, context):
         """The write stream of one room host process: hello first, then records, bases and heartbeats up; acknowledgements
         (after the commit), fences and demands for a base down. After a break the host says hello again and resends what is not
-        acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FULL.
+        acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FORBIDDEN, E_FULL, E_WRONG_SHARD, E_FENCED (the host
+        opened another stream), E_INVALID (a part or checksum is wrong), E_UNAVAILABLE (stopping).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Close(self, request, context):
-        """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED.
+        """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED; E_UNAVAILABLE: ask
+        again, the final version, or its base where the room hibernates, moves or sleeps, is not written yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,7 +104,8 @@ class StateStoreServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Strike(self, request, context):
-        """Counts a failure of room code against a room: strikes make later Opens back off. Not idempotent.
+        """Counts a failure of room code against a room: strikes make later Opens back off. Each generation counts once. Errors:
+        E_UNKNOWN, E_INVALID (no such generation).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

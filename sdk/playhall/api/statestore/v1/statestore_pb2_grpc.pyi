@@ -37,22 +37,29 @@ class StateStoreStub:
     def __new__(cls, channel: _aio.Channel) -> StateStoreAsyncStub: ...
     Open: _grpc.UnaryStreamMultiCallable[_statestore_pb2.OpenRequest, _statestore_pb2.OpenResponse]
     """Grants a generation and streams the room's state: first the outcome, then, when granted, parts of the base and the log
-    in order, the last marked. The same open_id gets the same grant again. Errors: E_WRONG_SHARD, E_STALE_BUILD,
-    E_STATE_MISSING, E_DAMAGED, E_FULL. An owner that is still heard, a back-off and a deletion are outcomes, not errors.
+    in order, the last marked. The same open_id gets the same grant again; one whose grant has ended gets E_FENCED. A host
+    that opens a room it holds, under another open_id, gets a new generation. Errors: E_WRONG_SHARD, E_STALE_BUILD,
+    E_STATE_MISSING, E_DAMAGED, E_FULL, E_FENCED, E_FORBIDDEN, E_UNAVAILABLE. An owner that is still heard, a back-off and
+    a deletion are outcomes, not errors.
     """
     Write: _grpc.StreamStreamMultiCallable[_statestore_pb2.WriteRequest, _statestore_pb2.WriteResponse]
     """The write stream of one room host process: hello first, then records, bases and heartbeats up; acknowledgements
     (after the commit), fences and demands for a base down. After a break the host says hello again and resends what is not
-    acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FULL.
+    acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FORBIDDEN, E_FULL, E_WRONG_SHARD, E_FENCED (the host
+    opened another stream), E_INVALID (a part or checksum is wrong), E_UNAVAILABLE (stopping).
     """
     Close: _grpc.UnaryUnaryMultiCallable[_statestore_pb2.CloseRequest, _statestore_pb2.CloseResponse]
-    """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED."""
+    """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED; E_UNAVAILABLE: ask
+    again, the final version, or its base where the room hibernates, moves or sleeps, is not written yet.
+    """
     Watch: _grpc.StreamStreamMultiCallable[_statestore_pb2.WatchRequest, _statestore_pb2.WatchResponse]
     """Follows rooms for one router: each watch is answered with who owns the room now, and every change follows.
     Not durable: a router that reconnects watches again.
     """
     Strike: _grpc.UnaryUnaryMultiCallable[_statestore_pb2.StrikeRequest, _statestore_pb2.StrikeResponse]
-    """Counts a failure of room code against a room: strikes make later Opens back off. Not idempotent."""
+    """Counts a failure of room code against a room: strikes make later Opens back off. Each generation counts once. Errors:
+    E_UNKNOWN, E_INVALID (no such generation).
+    """
 
 @_typing.type_check_only
 class StateStoreAsyncStub(StateStoreStub):
@@ -61,22 +68,29 @@ class StateStoreAsyncStub(StateStoreStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Open: _aio.UnaryStreamMultiCallable[_statestore_pb2.OpenRequest, _statestore_pb2.OpenResponse]  # type: ignore[assignment]
     """Grants a generation and streams the room's state: first the outcome, then, when granted, parts of the base and the log
-    in order, the last marked. The same open_id gets the same grant again. Errors: E_WRONG_SHARD, E_STALE_BUILD,
-    E_STATE_MISSING, E_DAMAGED, E_FULL. An owner that is still heard, a back-off and a deletion are outcomes, not errors.
+    in order, the last marked. The same open_id gets the same grant again; one whose grant has ended gets E_FENCED. A host
+    that opens a room it holds, under another open_id, gets a new generation. Errors: E_WRONG_SHARD, E_STALE_BUILD,
+    E_STATE_MISSING, E_DAMAGED, E_FULL, E_FENCED, E_FORBIDDEN, E_UNAVAILABLE. An owner that is still heard, a back-off and
+    a deletion are outcomes, not errors.
     """
     Write: _aio.StreamStreamMultiCallable[_statestore_pb2.WriteRequest, _statestore_pb2.WriteResponse]  # type: ignore[assignment]
     """The write stream of one room host process: hello first, then records, bases and heartbeats up; acknowledgements
     (after the commit), fences and demands for a base down. After a break the host says hello again and resends what is not
-    acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FULL.
+    acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FORBIDDEN, E_FULL, E_WRONG_SHARD, E_FENCED (the host
+    opened another stream), E_INVALID (a part or checksum is wrong), E_UNAVAILABLE (stopping).
     """
     Close: _aio.UnaryUnaryMultiCallable[_statestore_pb2.CloseRequest, _statestore_pb2.CloseResponse]  # type: ignore[assignment]
-    """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED."""
+    """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED; E_UNAVAILABLE: ask
+    again, the final version, or its base where the room hibernates, moves or sleeps, is not written yet.
+    """
     Watch: _aio.StreamStreamMultiCallable[_statestore_pb2.WatchRequest, _statestore_pb2.WatchResponse]  # type: ignore[assignment]
     """Follows rooms for one router: each watch is answered with who owns the room now, and every change follows.
     Not durable: a router that reconnects watches again.
     """
     Strike: _aio.UnaryUnaryMultiCallable[_statestore_pb2.StrikeRequest, _statestore_pb2.StrikeResponse]  # type: ignore[assignment]
-    """Counts a failure of room code against a room: strikes make later Opens back off. Not idempotent."""
+    """Counts a failure of room code against a room: strikes make later Opens back off. Each generation counts once. Errors:
+    E_UNKNOWN, E_INVALID (no such generation).
+    """
 
 class StateStoreServicer(metaclass=_abc_1.ABCMeta):
     """Generations, base and log per room. Callers: room hosts (host token) and routers (service secret)."""
@@ -88,8 +102,10 @@ class StateStoreServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_statestore_pb2.OpenResponse], _abc.AsyncIterator[_statestore_pb2.OpenResponse]]:
         """Grants a generation and streams the room's state: first the outcome, then, when granted, parts of the base and the log
-        in order, the last marked. The same open_id gets the same grant again. Errors: E_WRONG_SHARD, E_STALE_BUILD,
-        E_STATE_MISSING, E_DAMAGED, E_FULL. An owner that is still heard, a back-off and a deletion are outcomes, not errors.
+        in order, the last marked. The same open_id gets the same grant again; one whose grant has ended gets E_FENCED. A host
+        that opens a room it holds, under another open_id, gets a new generation. Errors: E_WRONG_SHARD, E_STALE_BUILD,
+        E_STATE_MISSING, E_DAMAGED, E_FULL, E_FENCED, E_FORBIDDEN, E_UNAVAILABLE. An owner that is still heard, a back-off and
+        a deletion are outcomes, not errors.
         """
 
     @_abc_1.abstractmethod
@@ -100,7 +116,8 @@ class StateStoreServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_statestore_pb2.WriteResponse], _abc.AsyncIterator[_statestore_pb2.WriteResponse]]:
         """The write stream of one room host process: hello first, then records, bases and heartbeats up; acknowledgements
         (after the commit), fences and demands for a base down. After a break the host says hello again and resends what is not
-        acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FULL.
+        acknowledged; records are applied once. Errors: E_UNAUTHENTICATED, E_FORBIDDEN, E_FULL, E_WRONG_SHARD, E_FENCED (the host
+        opened another stream), E_INVALID (a part or checksum is wrong), E_UNAVAILABLE (stopping).
         """
 
     @_abc_1.abstractmethod
@@ -109,7 +126,9 @@ class StateStoreServicer(metaclass=_abc_1.ABCMeta):
         request: _statestore_pb2.CloseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_statestore_pb2.CloseResponse, _abc.Awaitable[_statestore_pb2.CloseResponse]]:
-        """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED."""
+        """Ends a generation: final state, closed flag and alarm in one commit. Idempotent. Errors: E_FENCED; E_UNAVAILABLE: ask
+        again, the final version, or its base where the room hibernates, moves or sleeps, is not written yet.
+        """
 
     @_abc_1.abstractmethod
     def Watch(
@@ -127,6 +146,8 @@ class StateStoreServicer(metaclass=_abc_1.ABCMeta):
         request: _statestore_pb2.StrikeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_statestore_pb2.StrikeResponse, _abc.Awaitable[_statestore_pb2.StrikeResponse]]:
-        """Counts a failure of room code against a room: strikes make later Opens back off. Not idempotent."""
+        """Counts a failure of room code against a room: strikes make later Opens back off. Each generation counts once. Errors:
+        E_UNKNOWN, E_INVALID (no such generation).
+        """
 
 def add_StateStoreServicer_to_server(servicer: StateStoreServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

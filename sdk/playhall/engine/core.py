@@ -45,7 +45,7 @@ from playhall.engine.frames import (
     encode_payload,
     encode_server,
 )
-from playhall.engine.journal import WARN_SIZE, Journal, RoomTooLargeError
+from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal, RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
     AwaitOut,
@@ -292,6 +292,15 @@ class RoomCore:
         if self.status in (Status.ACTIVE, Status.CLOSING) and self._runtime.version:
             self._flush_to_base()
 
+    def need_base(self, now: Now) -> None:
+        """The state store has a gap in the log: write a base.
+
+        Nothing happens before the first, or after the end.
+        """
+        self._runtime.now = now
+        if self.status in (Status.ACTIVE, Status.CLOSING):
+            self._write_base()
+
     def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
         """An awaitable has ended. Hooks return nothing, so `result` is of no account."""
         self._runtime.now = now
@@ -453,18 +462,17 @@ class RoomCore:
     def _warn_of_size(self) -> None:
         if self._journal.size > WARN_SIZE and not self._journal.warned:
             self._journal.warned = True
-            self._runtime.warn("room.large", size=self._journal.size, limit_warning=WARN_SIZE)
+            self._runtime.warn("room.large", size=self._journal.size, limit=MAX_SIZE)
 
     def _base_if_due(self) -> None:
         due = self._journal.next_deadline
-        if due is None or due > self._runtime.now.mono:
-            return
-        self._flush_to_base()
+        if due is not None and due <= self._runtime.now.mono:
+            self._write_base()
 
-    def _flush_to_base(self) -> None:
+    def _write_base(self) -> None:
         # A base says that it is everything up to its version, so nothing may have changed since.
         self._flush()
-        if self.status is not Status.STOPPED:
+        if self.status in (Status.ACTIVE, Status.CLOSING):
             try:
                 self._journal.base(self._runtime.version, self._runtime.tick, self._runtime.now.mono)
             except RoomTooLargeError as error:

@@ -15,6 +15,7 @@ from playhall.engine.core import (
     HibernateOut,
     JoinedOut,
     JoinRequest,
+    LogOut,
     ReadyOut,
     RecordOut,
     Status,
@@ -287,6 +288,47 @@ def test_a_base_is_written_every_30_s_if_there_were_records(driver: Driver) -> N
     assert driver.wake().room.state.moves == 1
 
 
+def test_the_state_store_may_ask_for_a_base(driver: Driver) -> None:
+    driver.room.state.moves = 1
+    driver.tick()
+    driver.records.clear()
+    driver.room.state.moves = 2
+    driver.core.need_base(driver.now)
+    driver.pump()
+    assert isinstance(driver.outputs[-1], BaseOut)
+    assert driver.wake().room.state.moves == 2
+    driver.hibernate()
+    driver.clear()
+    driver.core.need_base(driver.now)
+    driver.pump()
+    assert driver.outputs == []
+
+
+def test_a_base_may_be_asked_for_once_more_at_the_end() -> None:
+    driver = Driver(Game, auto_durable=False)
+    driver.hibernate()
+    driver.clear()
+    driver.core.need_base(driver.now)
+    driver.pump()
+    [base] = driver.of(BaseOut)
+    driver.core.durable(base.version, driver.now)
+    assert driver.core.status is Status.CLOSED
+
+
+@pytest.mark.ledger("RST-14")
+def test_a_large_room_is_warned_of_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhall.engine.core.WARN_SIZE", 1_000)
+    for _ in range(200):
+        driver.room.entities.add(Dot())
+    driver.tick()
+    driver.room.state.moves = 1
+    driver.tick()
+    [warning] = [log for log in driver.of(LogOut) if log.level == "warning"]
+    assert warning.event == "room.large"
+    assert warning.fields["size"] > 1_000
+    assert warning.fields["limit"] == 32 * 1024 * 1024
+
+
 @pytest.mark.ledger("RST-13")
 def test_a_room_over_its_size_stops(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     ann = driver.join("ann")
@@ -363,6 +405,7 @@ def test_f2_the_last_seat() -> None:
             driver.leave(client)
         new = [driver.join(f"r{round_}-{n}") for n in range(4)]
         driver.go_on_all()
+        driver.advance(10)
         assert driver.core.connection_count == 8
         inside = inside[4:] + new
     assert code_of(driver.rejoin(refused[0])) == 4003

@@ -292,15 +292,6 @@ class RoomCore:
         if self.status in (Status.ACTIVE, Status.CLOSING) and self._runtime.version:
             self._flush_to_base()
 
-    def need_base(self, now: Now) -> None:
-        """The state store has a gap in the log: write a base.
-
-        Nothing happens before the first, or after the end.
-        """
-        self._runtime.now = now
-        if self.status in (Status.ACTIVE, Status.CLOSING):
-            self._write_base()
-
     def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
         """An awaitable has ended. Hooks return nothing, so `result` is of no account."""
         self._runtime.now = now
@@ -467,9 +458,9 @@ class RoomCore:
     def _base_if_due(self) -> None:
         due = self._journal.next_deadline
         if due is not None and due <= self._runtime.now.mono:
-            self._write_base()
+            self._flush_to_base()
 
-    def _write_base(self) -> None:
+    def _flush_to_base(self) -> None:
         # A base says that it is everything up to its version, so nothing may have changed since.
         self._flush()
         if self.status in (Status.ACTIVE, Status.CLOSING):

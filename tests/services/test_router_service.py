@@ -274,7 +274,7 @@ async def test_pings_are_answered_by_the_router(town: Town) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RTR-02")
+@pytest.mark.ledger("RTR-02", "HIB-12")
 async def test_a_room_starts_once_though_both_routers_bring_people(town: Town) -> None:
     routers = town.routers(2)
     rooms = [f"room-{n}" for n in range(20)]
@@ -420,16 +420,55 @@ async def test_a_host_without_room_sends_the_room_elsewhere(town: Town) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RECO-12", "CODE-11")
-async def test_a_room_that_cannot_start_closes_4010_after_its_hold(town: Town) -> None:
-    for host in town.hosts:
-        host.refuse_starts = ErrorCode.BUSY
+@pytest.mark.ledger("RECO-12", "CODE-11", "HIB-08", "HIB-13")
+async def test_a_wake_over_ten_seconds_closes_4010_and_goes_on(town: Town) -> None:
+    town.hosts[1].refuse_starts = ErrorCode.BUSY
+    town.host.start_gate.clear()
     router = town.router()
     async with town.connect(router) as client:
         await client.greet()
         began = time.monotonic()
+        assert isinstance(await client.receive(), frames.Waking)
+        await client.send(frames.Ping(1))
+        assert await client.receive() == frames.Pong(1, None, 0)
         assert (await client.closed())[0] == CloseCode.WAKE_TIMEOUT
         assert 9 < time.monotonic() - began < 13  # real time: the hold is what is tested
+    town.host.start_gate.set()
+    await town.host.until(lambda: town.host.rooms)
+    async with town.connect(router) as client:
+        assert (await client.join()).generation == town.host.room("main").generation
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("HIB-09", "HIB-11")
+async def test_a_process_of_the_build_is_prepared_where_none_has_room(town: Town) -> None:
+    town.hosts[0].max_rooms = 0
+    town.hosts[1].prepared_only = True
+    router = town.router()
+    async with town.connect(router) as client:
+        await client.join()
+        await client.echo("here")
+    asked = town.hosts[1].prepared[0]
+    assert (asked.build.build_id, asked.build.rooms["default"]) == (town.host.build_id, "room:Room")
+    assert asked.build.deploy_seq == town.hosts[1].starts[0].deploy_seq
+
+
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-09")
+async def test_a_game_with_voice_sends_a_token_after_welcome(town: Town) -> None:
+    voice = town.processes.start(
+        "voice",
+        LIVEKIT_URL="wss://voice.example",
+        LIVEKIT_KEY="key",
+        LIVEKIT_SECRET="a secret of LiveKit's, 32 bytes or more",
+    )
+    router = town.router(VOICE_ADDRESS=voice.grpc)
+    async with town.connect(router) as ann:
+        welcome = await ann.join()
+        frame = await ann.receive()
+        assert isinstance(frame, frames.Voice)
+        assert frame.url == "wss://voice.example"
+        assert jwt.decode(frame.token, options={"verify_signature": False})["sub"] == welcome.player
 
 
 @pytest.mark.asyncio

@@ -7,6 +7,7 @@ makes it do the rest: `end`, `send`, `refuse_starts`, `stop`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -54,6 +55,7 @@ class HostedRoom:
     """By stream and link."""
     gone: list[Member] = field(default_factory=list)
     writing: asyncio.Task[None] | None = None
+    closing: bool = False
 
 
 class ScriptedHost:
@@ -73,9 +75,15 @@ class ScriptedHost:
         self.answer_starts: pb.StartResponse | None = None
         self.on_join: Callable[[ScriptedHost, HostedRoom, Member], None] | None = None
         self.silent = False
+        self.prepared_only = False
+        """Whether the process is named by Prepare alone, as one that is yet to start."""
+        self.start_gate = asyncio.Event()
+        """Starts wait while it is clear."""
+        self.start_gate.set()
         self.address = ""
         self._changed = asyncio.Condition()
         self._streams: dict[int, asyncio.Queue[pb.AttachResponse | None]] = {}
+        self._starting: dict[str, asyncio.Task[pb.StartResponse]] = {}
         self._server: grpc.aio.Server | None = None
         self._channels: list[grpc.aio.Channel] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -133,6 +141,7 @@ class ScriptedHost:
 
     def end(self, room: HostedRoom, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
         """Tell all routers that the room ends, or has ended."""
+        room.closing = True
         if reason is not pb.RoomEnded.REASON_CLOSING:
             self.rooms.pop(room.uid, None)
         ended = pb.RoomEnded(room_uid=room.uid, reason=reason, code=code)
@@ -167,13 +176,26 @@ class ScriptedHost:
             raise ApiError(self.refuse_starts)
         if self.answer_starts is not None:
             return self.answer_starts
-        known = self.rooms.get(request.room_uid)
-        if known is None:
-            answer = await self._open(request)
-            if not isinstance(answer, HostedRoom):
-                return answer
-            known = answer
-        return pb.StartResponse(started=pb.Started(generation=known.generation, host_id=self.host_id))
+        # As a real host does, the start goes on when the caller gives up.
+        pending = self._starting.get(request.room_uid)
+        if pending is None:
+            pending = asyncio.get_running_loop().create_task(self._start(request))
+            self._starting[request.room_uid] = pending
+        return await asyncio.shield(pending)
+
+    async def _start(self, request: pb.StartRequest) -> pb.StartResponse:
+        try:
+            await self.start_gate.wait()
+            known = self.rooms.get(request.room_uid)
+            if known is None:
+                answer = await self._open(request)
+                if not isinstance(answer, HostedRoom):
+                    return answer
+                known = answer
+            return pb.StartResponse(started=pb.Started(generation=known.generation, host_id=self.host_id))
+        finally:
+            del self._starting[request.room_uid]
+            await self.changed()
 
     async def _open(self, request: pb.StartRequest) -> HostedRoom | pb.StartResponse:
         stub, metadata = self._store(request)
@@ -216,12 +238,13 @@ class ScriptedHost:
         stub, metadata = self._store(room.start)
         call = stub.Write(metadata=metadata)
         grant = store.RoomGrant(room_uid=room.uid, generation=room.generation)
-        await call.write(store.WriteRequest(hello=store.WriteHello(host_id=self.host_id, rooms=[grant])))
-        await call.read()
-        ready.set()
-        while True:
-            await call.write(store.WriteRequest(heartbeat=True))
-            await asyncio.sleep(BEAT_S)
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # tests kill the shard
+            await call.write(store.WriteRequest(hello=store.WriteHello(host_id=self.host_id, rooms=[grant])))
+            await call.read()
+            ready.set()
+            while True:
+                await call.write(store.WriteRequest(heartbeat=True))
+                await asyncio.sleep(BEAT_S)
 
     async def attach(self, requests: AsyncIterator[pb.AttachRequest]) -> AsyncIterator[pb.AttachResponse]:
         first = await anext(requests)
@@ -280,8 +303,10 @@ class ScriptedHost:
     def _join(self, number: int, up: pb.Up, queue: asyncio.Queue[Any]) -> None:
         join = up.join
         room = self.rooms.get(join.room_uid)
-        if room is None or room.generation != join.generation:
-            ended = pb.RoomEnded(room_uid=join.room_uid, reason=pb.RoomEnded.REASON_NOT_HERE)
+        if room is None or room.generation != join.generation or room.closing:
+            here = room is not None and room.generation == join.generation
+            reason = pb.RoomEnded.REASON_CLOSING if here else pb.RoomEnded.REASON_NOT_HERE
+            ended = pb.RoomEnded(room_uid=join.room_uid, reason=reason)
             queue.put_nowait(pb.AttachResponse(items=[pb.Down(generation=join.generation, ended=ended)]))
             return
         member = room.members[number, up.link] = Member(up.link, join, queue)
@@ -305,6 +330,13 @@ class ScriptedHost:
         )  # fmt: skip
         return pb.ControlResponse(pod_id=self.host_id, project=self.project, processes=[process])
 
+    def listed(self) -> pb.ControlResponse:
+        """What the pod says of itself."""
+        state = self.state()
+        if self.prepared_only:
+            del state.processes[:]
+        return state
+
     async def changed(self) -> None:
         async with self._changed:
             self._changed.notify_all()
@@ -327,7 +359,7 @@ class _Supervisor(rpc.SupervisorServicer):
 
     async def Control(self, request_iterator: Any, context: Any) -> AsyncIterator[pb.ControlResponse]:  # noqa: N802
         while True:
-            yield self._host.state()
+            yield self._host.listed()
             await asyncio.sleep(BEAT_S)
 
     async def Prepare(self, request: pb.PrepareRequest, context: Any) -> pb.PrepareResponse:  # noqa: N802

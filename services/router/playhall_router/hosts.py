@@ -159,7 +159,7 @@ class Hosts:
         while True:
             try:
                 await self._follow(address)
-            except (grpc.aio.AioRpcError, TimeoutError, ValueError) as error:
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError) as error:
                 log.debug("supervisor_lost", address=address, error=str(error))
             self.placement.forget(address)
             await asyncio.sleep(_RETRY_S)

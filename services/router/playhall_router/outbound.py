@@ -62,10 +62,10 @@ class Outbound:
         self._held_bytes = 0
         self.dropped = 0
         """Unreliable frames dropped so far."""
-        self.start_join(now)
+        self.restart(now)
 
-    def start_join(self, now: float) -> None:
-        """The client joins a room: credit counts from here, and what was held of the room before is gone."""
+    def restart(self, now: float) -> None:
+        """The client joins or loses a room: credit counts from here, what was held of the last is gone."""
         self._given = 0
         self._drained = 0
         self._reported = 0

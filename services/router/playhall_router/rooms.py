@@ -12,6 +12,7 @@ from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import CloseCode
 from playhall_common import logs
 from playhall_common.errors import ApiError
+from playhall_router import meters
 from playhall_router.attach import Ended
 from playhall_router.attach_stream import AttachStream
 from playhall_router.hosts import Hosts, Refused
@@ -89,10 +90,13 @@ class Rooms:
     def __len__(self) -> int:
         return len(self._rooms)
 
-    @property
-    def streams(self) -> int:
-        """Attach streams that are up."""
-        return len(self._streams)
+    def measure(self) -> None:
+        """Put into the metrics what changes all the time."""
+        meters.rooms.set(len(self._rooms))
+        meters.streams.set(len(self._streams))
+        meters.uplink_bytes.set(sum(stream.attachment.uplink.size for stream in self._streams.values()))
+        meters.wakes_waiting.set(len(self._wakes))
+        meters.wakes_running.set(self._wakes.running)
 
     async def close(self) -> None:
         """End streams and wakes."""
@@ -146,6 +150,12 @@ class Rooms:
         room = self._rooms.get(session.room_uid)
         if room is not None:
             room.flow.joined()
+
+    def slept(self, session: Session, route: Route) -> None:
+        """The session's room sleeps."""
+        room = self._rooms.get(session.room_uid)
+        if room is not None:
+            room.flow.slept(route)
 
     def leave(self, session: Session) -> None:
         """The session is over."""
@@ -250,6 +260,7 @@ class Rooms:
                     text=answer.text,
                     retry_after_ms=answer.retry_after_ms,
                 )
+            meters.wake_seconds.labels(_facts(answer).get("refusal", "started")).observe(_now() - begun)
             log.info(
                 "room_woken" if isinstance(answer, Route) else "wake_refused",
                 project=room.project, room=room.room_id, room_uid=room.uid, reason=place.reason.name.lower(),
@@ -310,6 +321,8 @@ class Rooms:
             await stream.run()
         finally:
             del self._streams[key]
+            meters.inputs_dropped.inc(stream.attachment.uplink.dropped)
+            meters.frames_refused.inc(stream.attachment.dropped_frames)
             self._lost_stream(stream)
 
     def _lost_stream(self, stream: AttachStream) -> None:

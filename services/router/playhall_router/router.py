@@ -9,7 +9,8 @@ import time
 
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
-from playhall_common import logs, metrics
+from playhall_common import logs
+from playhall_router import meters
 from playhall_router.admission import Admission, AdmissionLimits, RefusedError
 from playhall_router.attach_stream import AttachStream
 from playhall_router.config import RouterConfig
@@ -30,12 +31,6 @@ _SWEEP_S = 0.25
 _POLL_S = 0.025
 _DRAIN_STEP_S = 0.1
 _MAX_SPREAD_MS = 2000
-
-_connections = metrics.Gauge("playhall_router_connections", "Client connections.")
-_rooms = metrics.Gauge("playhall_router_rooms", "Rooms with connections here.")
-_streams = metrics.Gauge("playhall_router_attach_streams", "Attach streams that are up.")
-_opened = metrics.Counter("playhall_router_connections_opened", "Client connections accepted.")
-_refused = metrics.Counter("playhall_router_connections_refused", "Client connections refused.", ["code"])
 
 log = logs.get_logger()
 
@@ -89,7 +84,7 @@ class Router:
         now = asyncio.get_running_loop().time()
         session = Session(self, wire, secrets.token_hex(8), now=now, connected_at_ms=int(time.time() * 1000))
         self._sessions.add(session)
-        _opened.inc()
+        meters.opened.inc()
         return session
 
     # Sessions.
@@ -108,6 +103,9 @@ class Router:
         if self._config.voice_address:
             self._tasks.start(self._send_voice(session), "voice")
 
+    def slept(self, session: Session, route: Route) -> None:
+        self.rooms.slept(session, route)
+
     def slow(self, session: Session) -> None:
         self._slow.add(session)
         if self._poll is None:
@@ -117,6 +115,21 @@ class Router:
         self._sessions.discard(session)
         self._slow.discard(session)
         self.rooms.leave(session)
+        meters.closed.labels(str(session.close_code)).inc()
+        meters.unreliable_dropped.inc(session.dropped)
+        hello, identity = session.connection.hello, session.connection.identity
+        log.info(
+            "connection_over",
+            project=hello.project if hello else None,
+            room=hello.room if hello else None,
+            player=identity.player if identity else None,
+            sdk=hello.sdk if hello else None,
+            connection=session.connection_id,
+            joined=session.connection.joined_once,
+            code=session.close_code,
+            reason=session.close_reason,
+            seconds=round(asyncio.get_running_loop().time() - session.opened_at, 3),
+        )
 
     async def _admit(self, session: Session, hello: frames.Hello) -> None:
         loop = asyncio.get_running_loop()
@@ -127,7 +140,6 @@ class Router:
                 session.connection.authenticated(identity)
                 entry = await self._admission.find_room(hello, address=wire.address)
         except RefusedError as error:
-            _refused.labels(str(int(error.code))).inc()
             session.refuse(error.code, error.text, loop.time(), error.retry_after_ms)
             return
         except TimeoutError:
@@ -144,7 +156,7 @@ class Router:
         if hello is not None and identity is not None:
             frame = await self._voice.frame(hello.project, session.room_uid, identity.player)
             if frame is not None:
-                session.send(frame)
+                session.send(frame, asyncio.get_running_loop().time())
 
     # Time.
 
@@ -156,9 +168,9 @@ class Router:
             for session in list(self._sessions):
                 session.timer(now)
             self.rooms.sweep(now)
-            _connections.set(len(self._sessions))
-            _rooms.set(len(self.rooms))
-            _streams.set(self.rooms.streams)
+            self.rooms.measure()
+            meters.connections.set(len(self._sessions))
+            meters.slow.set(len(self._slow))
 
     def _poll_slow(self) -> None:
         loop = asyncio.get_running_loop()

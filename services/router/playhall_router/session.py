@@ -23,7 +23,7 @@ from playhall_router.connection import (
     Want,
     Welcome,
 )
-from playhall_router.outbound import CREDIT_BYTES, Backlog, Outbound, Verdict
+from playhall_router.outbound import CREDIT_BYTES, HARD_BYTES, Backlog, Outbound, Verdict
 from playhall_router.wake import Route
 from playhall_router.wire import Wire
 
@@ -48,6 +48,9 @@ class Owner(Protocol):
     def joined(self, session: Session) -> None:
         """The room took the session in."""
 
+    def slept(self, session: Session, route: Route) -> None:
+        """The session's room sleeps; that generation is over."""
+
     def slow(self, session: Session) -> None:
         """Something waits to go out: call `poll` soon."""
 
@@ -68,6 +71,10 @@ class Session:
         self.room_type = ""
         self.link: Link | None = None
         self.route: Route | None = None
+        self.opened_at = now
+        self.close_code = 0
+        """The code that the router closed with; 0: the client went."""
+        self.close_reason = ""
         self._stream: AttachStream | None = None
         self._owner = owner
         self._connected_at_ms = connected_at_ms
@@ -121,6 +128,7 @@ class Session:
         if link is not None and self._stream is not None and not self._stream.broken:
             self._stream.leave(link, clean=False)
         self._stream = None
+        self._outbound.restart(now)
         self.connection.lost(now)
         self._carry_out(now)
 
@@ -138,6 +146,11 @@ class Session:
                 self.connection.close(CloseCode.LIMIT_EXCEEDED, "nothing was read for 15 s")
         self._carry_out(now)
 
+    @property
+    def dropped(self) -> int:
+        """Unreliable frames that were dropped."""
+        return self._outbound.dropped
+
     def poll(self, now: float) -> bool:
         """See what has gone out. Whether something waits still."""
         if self._over:
@@ -148,10 +161,15 @@ class Session:
         self._outbound.drain(backlog, now)
         return self._outbound.waiting
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes, now: float) -> None:
         """Send a frame of the router's own."""
-        if not self._over:
-            self.wire.send(frame)
+        if self._over:
+            return
+        if self.wire.buffered() > HARD_BYTES:
+            self.connection.close(CloseCode.LIMIT_EXCEEDED, "the connection does not keep up")
+            self._carry_out(now)
+            return
+        self.wire.send(frame)
 
     # From the room, by its attachment.
 
@@ -180,8 +198,12 @@ class Session:
 
     def asleep(self, version: int, now: float) -> None:
         """The room sleeps."""
+        route = self.route
         self.link = self.route = self._stream = None
+        self._outbound.restart(now)
         self.connection.asleep(version)
+        if route is not None:
+            self._owner.slept(self, route)
         self._carry_out(now)
 
     def closed(self, code: int, reason: str, retry_after_ms: int, now: float) -> None:
@@ -206,7 +228,7 @@ class Session:
                     case Forward():
                         self._forward(output, now)
                     case Send():
-                        self.wire.send(output.data)
+                        self.send(output.data, now)
                     case Admit():
                         self._owner.admit(self, output.hello)
                     case Want():
@@ -216,6 +238,7 @@ class Session:
                     case Leave():
                         self._leave(output.clean)
                     case Close():
+                        self.close_code, self.close_reason = output.code, output.reason
                         self.wire.close(output.code, output.reason)
                         self._end()
 
@@ -234,7 +257,7 @@ class Session:
             self.connection.lost(now)
             return
         self._stream, self.route = found
-        self._outbound.start_join(now)
+        self._outbound.restart(now)
         request = JoinRequest(
             room_uid=self.room_uid, room_type=self.room_type, player=identity.player, meta=identity.meta,
             schema_hash=hello.schema, session=hello.session, attempt=hello.attempt,

@@ -283,6 +283,12 @@ class RoomFlow:
         self._outputs.append(Forget())
         self._advance(now)
 
+    def slept(self, route: Route) -> None:
+        """The generation sleeps: its clients know, and nobody is to be told that it is lost."""
+        self._gone = max(self._gone, route.generation)
+        if route == self._route:
+            self._route, self._closing = None, False
+
     # How it goes on.
 
     def _advance(self, now: float) -> None:

@@ -126,7 +126,7 @@ class Watches:
                     async for status in shard.follow():
                         retry_s = _FIRST_RETRY_S
                         self._heard(status)
-                except (grpc.aio.AioRpcError, TimeoutError) as error:
+                except (grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError) as error:
                     log.debug("shard_lost", address=shard.address, error=str(error))
                 for room_uid in list(shard.rooms):
                     self._on_lost(room_uid)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import fcntl
+import logging
 import struct
 import sys
 from http import HTTPStatus
@@ -43,6 +45,9 @@ class WebSocketServer:
 
     async def start(self, address: str) -> str:
         """Listen; gives the address. Raises OSError where it is taken."""
+        # It would write a line for every client that sends nonsense; how connections end is logged by the
+        # router.
+        logging.getLogger("picows.websocket").setLevel(logging.CRITICAL)
         host, port = split_host_port(address)
         self._server = await picows.ws_create_server(
             self._accept, host, port, max_frame_size=MAX_FRAME_BYTES, enable_auto_pong=True,
@@ -52,9 +57,13 @@ class WebSocketServer:
 
     async def close(self) -> None:
         """Listen no more."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+        if self._server is None:
+            return
+        self._server.close()
+        # Clients have this long to take their close; whoever does not is cut off with the process.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S + 1):
+                await self._server.wait_closed()
 
     def _accept(self, request: picows.WSUpgradeRequest) -> _Listener | picows.WSUpgradeResponseWithListener:
         if request.path != PATH:

@@ -72,7 +72,7 @@ def test_credit_starts_anew_with_each_join_and_held_frames_are_gone() -> None:
     outbound.offer(bytes(1000), False, CLEAR)
     outbound.offer(b"old", True, BUSY)
     outbound.drain(CLEAR, 0.0)
-    outbound.start_join(1.0)
+    outbound.restart(1.0)
     assert outbound.release(CLEAR) == []
     outbound.offer(bytes(10), False, CLEAR)
     outbound.drain(CLEAR, 1.0)

@@ -196,5 +196,7 @@ class Cluster:
                 "REDIS_URL": f"unix://{self._run.name}/valkey.sock",
                 "GUEST_KEY": self.secrets.guest,
                 "DEFAULT_PROJECT": self._project,
+                # No load balancer has to hear first that a router goes.
+                "DRAIN_DELAY_S": "0",
             }
         return services

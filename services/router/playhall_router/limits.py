@@ -25,7 +25,7 @@ __all__ = [
     "steady_rate",
 ]  # fmt: skip
 
-MAX_FRAME_BYTES = 65_600
+MAX_FRAME_BYTES = frames.MAX_FRAME
 MESSAGES_PER_S = 120
 HELD_BYTES = 64 * 1024
 """Frames kept for a room that sleeps."""

@@ -120,7 +120,9 @@ class Rooms:
             room = self._rooms[uid] = Room(entry)
             self._watches.watch(uid)
             self._tasks.start(self._read_hint(room), f"hint {uid}")
-        room.entry = entry
+        if not room.attached:
+            # Who is in plays on the build of before, and after a crash comes back to it.
+            room.entry = entry
         room.empty_at = None
         room.waiting.add(session)
 

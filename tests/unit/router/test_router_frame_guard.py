@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhall_router.frame_guard import FrameGuard, HeaderScanner
@@ -24,6 +24,7 @@ def frame(size: int, *, masked: bool = True) -> bytes:
     return head + (b"mask" if masked else b"") + bytes(size)
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from([0, 1, 125, 126, 300, 65_535, 65_536, LIMIT]), st.booleans()), max_size=6
@@ -44,6 +45,7 @@ def test_frames_within_the_limit_pass_however_they_are_cut(
 
 
 @pytest.mark.ledger("CODE-06")
+@settings(max_examples=30)
 @given(st.integers(0, 3), st.integers(LIMIT + 1, 1 << 62), st.integers(1, 40))
 def test_the_first_frame_over_the_limit_is_seen_before_its_payload(before: int, size: int, cut: int) -> None:
     good = frame(50) * before

@@ -316,5 +316,5 @@ class FlowMachine(RuleBasedStateMachine):
         assert self.flow.placing == bool(self.placing)
 
 
-FlowMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
+FlowMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
 TestFlow = FlowMachine.TestCase

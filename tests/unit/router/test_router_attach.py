@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine import frames
 from playhall.engine.codes import CloseCode
 from playhall_router.attach import Attachment, Ended, JoinRequest, Link
 from playhall_router.clock import RoomClock
@@ -113,6 +114,15 @@ def test_a_shared_frame_reaches_its_links_and_no_other(attachment: Attachment) -
     assert ann.got == [(b"\x04\x01body", False), (b"\x04\x02x", False)]
     assert bob.got == [(b"\x04\x01body", False), (b"\x04\x03x", False), (b"\x06\x00hi", True)]
     assert cat.got == []
+
+
+@pytest.mark.ledger("RTR-10")
+def test_peers_of_a_room_reach_its_clients_as_type_9(attachment: Attachment) -> None:
+    ann, link = join(attachment)
+    peers = frames.encode_server(frames.Peers(hears=("bob",), heard_by=()))
+    hear(attachment, pb.Down(links=[link.number], generation=7, body=peers))
+    assert ann.got == [(peers, False)]
+    assert peers[0] == 9
 
 
 def test_only_the_attached_generation_is_heard(attachment: Attachment) -> None:

@@ -14,7 +14,7 @@ import pytest
 from playhall.client import Schema
 from tests.e2e.games.stand.shared import schema
 from tests.support.dev import DevServer
-from tests.support.players import Player, eventually, together
+from tests.support.players import Player, eventually, everyone, together
 
 pytestmark = pytest.mark.asyncio
 
@@ -33,7 +33,7 @@ async def test_a_game_is_changed_while_it_is_played(dev: DevServer) -> None:
         token = alice.client.guest_token
         spawned = (await alice.ask("spawn", number=5))["id"]
         alice.send({"type": "press"})
-        await bob.until(lambda: bob.state.presses == 1)
+        await everyone((alice, bob), lambda player: player.state.presses == 1)
 
         # The rules change: everyone stays, on the same socket.
         for player in (alice, bob):
@@ -45,7 +45,7 @@ async def test_a_game_is_changed_while_it_is_played(dev: DevServer) -> None:
             assert [event.value for event in player.named("disconnected")] == [ROOM_MOVED]
             assert player.sockets == 1
         alice.send({"type": "press"})
-        await bob.until(lambda: bob.state.presses == 11)
+        await everyone((alice, bob), lambda player: player.state.presses == 11)
         board = bob.state
         assert (board.creates, board.wakes, board.player_leaves, alice.private.presses) == (1, 1, 0, 2)
         assert board.reason == "deploy"
@@ -62,13 +62,13 @@ async def test_a_game_is_changed_while_it_is_played(dev: DevServer) -> None:
         )
         await eventually(lambda: re.search(rf"room\.py\D+{line}\b", dev.log()))
         alice.send({"type": "press"})
-        await bob.until(lambda: bob.state.presses == 21)
+        await everyone((alice, bob), lambda player: player.state.presses == 21)
         assert [player.story() for player in (alice, bob)] == [[], []]
         line = 1 + good.count("\n")
         (dev.folder / "room.py").write_text(good + "raise RuntimeError('not today')\n")
         await eventually(lambda: re.search(rf"room\.py\D+{line}\b", dev.log()) and "not today" in dev.log())
         alice.send({"type": "press"})
-        await bob.until(lambda: bob.state.presses == 31)
+        await everyone((alice, bob), lambda player: player.state.presses == 31)
         assert [player.story() for player in (alice, bob)] == [[], []]
 
         # A field and a kind are added: the old schema's clients are told so, the new one's find it all.

@@ -113,6 +113,9 @@ async def test_retired_rooms_move_to_the_new_build_with_their_players(
     await router.say(link, do="move", by=1)
     assert (await router.ask(link))["moves"] == 103
     await pod.until_state(lambda state: [p.build_id for p in state.processes] == ["b2"])
+    with pytest.raises(ApiError) as raised:
+        await pod.prepare(build)
+    assert raised.value.code == ErrorCode.STALE_BUILD, "a router that did not hear of it looks up again"
 
 
 @pytest.mark.asyncio

@@ -113,6 +113,8 @@ class Supervisor:
         self._accept(build)
         deadline = time.monotonic() + self._config.load_s
         while True:
+            if build.deploy_seq < self._retired_before:  # its process would be drained as soon as it serves
+                raise ApiError(ErrorCode.STALE_BUILD, "the build is retired")
             self._grow(build)
             member = self._pool.choose(build.build_id, time.monotonic())
             if member is not None:

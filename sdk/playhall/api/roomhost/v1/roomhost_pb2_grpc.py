@@ -67,7 +67,7 @@ class SupervisorServicer(object):
     def Prepare(self, request, context):
         """Makes sure a process of this build runs and has room for one more room, and says where. Idempotent: concurrent calls for
         a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
-        build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
+        build cannot be loaded; the message holds the reason), E_STALE_BUILD (retired), E_UNAVAILABLE (draining).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,7 @@ class SupervisorStub:
     Prepare: _grpc.UnaryUnaryMultiCallable[_roomhost_pb2.PrepareRequest, _roomhost_pb2.PrepareResponse]
     """Makes sure a process of this build runs and has room for one more room, and says where. Idempotent: concurrent calls for
     a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
-    build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
+    build cannot be loaded; the message holds the reason), E_STALE_BUILD (retired), E_UNAVAILABLE (draining).
     """
     Retire: _grpc.UnaryUnaryMultiCallable[_roomhost_pb2.RetireRequest, _roomhost_pb2.RetireResponse]
     """Moves the rooms of older builds off their processes (protocols, Drain and move), which end when they are empty. Returns at
@@ -61,7 +61,7 @@ class SupervisorAsyncStub(SupervisorStub):
     Prepare: _aio.UnaryUnaryMultiCallable[_roomhost_pb2.PrepareRequest, _roomhost_pb2.PrepareResponse]  # type: ignore[assignment]
     """Makes sure a process of this build runs and has room for one more room, and says where. Idempotent: concurrent calls for
     a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
-    build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
+    build cannot be loaded; the message holds the reason), E_STALE_BUILD (retired), E_UNAVAILABLE (draining).
     """
     Retire: _aio.UnaryUnaryMultiCallable[_roomhost_pb2.RetireRequest, _roomhost_pb2.RetireResponse]  # type: ignore[assignment]
     """Moves the rooms of older builds off their processes (protocols, Drain and move), which end when they are empty. Returns at
@@ -89,7 +89,7 @@ class SupervisorServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_roomhost_pb2.PrepareResponse, _abc.Awaitable[_roomhost_pb2.PrepareResponse]]:
         """Makes sure a process of this build runs and has room for one more room, and says where. Idempotent: concurrent calls for
         a build share one start. Errors: E_BUSY (no capacity, or the pod is bound to another project), E_INVALID (the
-        build cannot be loaded; the message holds the reason), E_UNAVAILABLE (draining).
+        build cannot be loaded; the message holds the reason), E_STALE_BUILD (retired), E_UNAVAILABLE (draining).
         """
 
     @_abc_1.abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -14,8 +15,7 @@ import typer
 __all__ = ["app"]
 
 app = typer.Typer(
-    name="playhall", help="Multiplayer rooms in Python.", no_args_is_help=True, add_completion=False,
-    pretty_exceptions_enable=False,
+    name="playhall", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
 )  # fmt: skip
 
 
@@ -27,6 +27,22 @@ class ServiceName(StrEnum):
     STATESTORE = "statestore"
     DATA = "data"
     VOICE = "voice"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"playhall {importlib.metadata.version('playhall')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Multiplayer rooms in Python."""
 
 
 @app.command()
@@ -48,11 +64,11 @@ def serve(service: Annotated[ServiceName, typer.Argument(help="Which service.")]
     """Run one service, configured by PLAYHALL_<SERVICE>_* environment variables."""
     module = f"playhall_{service.value}"
     if importlib.util.find_spec(module) is None:
-        typer.echo(
-            f"playhall: {module} is not installed. Run: pip install playhall-{service.value}", err=True
-        )
+        typer.echo(f"playhall: {module} is not here. Run: pip install playhall-{service.value}", err=True)
         raise typer.Exit(1)
-    os.execv(sys.executable, [sys.executable, "-m", module])
+    # -P: what lies in the working directory is not importable. The service takes this process over, so that
+    # signals reach it.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", module])
 
 
 @app.command()

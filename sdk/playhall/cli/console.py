@@ -3,53 +3,115 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
 
-from rich.console import Console
-from rich.markup import escape
+__all__ = ["DevConsole", "wants_colour"]
 
-__all__ = ["DevConsole"]
-
-_STYLES = {"debug": "dim", "info": "", "warning": "yellow", "error": "red", "critical": "red"}
-_HIDDEN = frozenset({"event", "level", "timestamp", "service", "exception", "traceback", "source", "logger"})
+_COLOURS = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
+_LEVELS = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}
 _SEVERE = frozenset({"warning", "error", "critical"})
+_NOT_SHOWN = frozenset({"event", "level", "timestamp", "service", "exception", "traceback", "logger"})
+# Log lines may hold what players sent; that must not move the cursor or worse.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_ROOM_LOG = "room.log"
+
+
+def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether the stream is a terminal whose user has not asked for no colours."""
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 class DevConsole:
-    """A thin layer over rich."""
+    """Lines on a terminal or in a file, never broken: a terminal does that itself, and links stay whole."""
 
-    def __init__(self) -> None:
-        self._rich = Console(highlight=False, stderr=False)
+    def __init__(self, stream: TextIO, *, colour: bool) -> None:
+        self._stream, self._colour = stream, colour
+        self._gone = False
+        self.translate: Callable[[str], str] = str
+        """Turns paths in what room code says into those its author knows."""
+        self.only_errors = False
+        """Services' warnings are for their logs: while they start and end, they miss each other."""
+        self.on_gone: Callable[[], None] = lambda: None
+        """Called when nobody can read on: the terminal was closed, or `| head` has enough."""
+
+    def title(self, project: str) -> None:
+        """Say what runs."""
+        self._print(f"\n{self._paint('Playhall', 'bold')}  {project}")
 
     def step(self, text: str) -> None:
         """Say what is being done."""
-        self._rich.print(f"  [dim]{escape(text)}[/dim]")
+        self._print(self._paint(f"  {text}", "dim"))
 
-    def say(self, text: str) -> None:
-        """Print rich markup."""
-        self._rich.print(text)
+    def warn(self, text: str) -> None:
+        """Say what went wrong and is being dealt with."""
+        self._print(self._paint(text, "yellow"))
 
     def problem(self, title: str, text: str) -> None:
         """Print an error and what to do about it."""
-        self._rich.print(f"\n[red bold]{escape(title)}[/red bold]\n{escape(text)}\n")
+        self._print(f"\n{self._paint(title, 'red', 'bold')}\n{_clean(text)}\n")
+
+    def links(self, url: str, guest_url: str) -> None:
+        """Print where to play."""
+        self._print(f"\n  {self._paint('Play', 'bold')}              {url}")
+        if guest_url != url:
+            self._print(f"  As another guest  {guest_url}")
+        self.step("\n  Save a file and the game changes under its players. Ctrl-C stops everything.\n")
 
     def log_line(self, child: str, line: str) -> None:
-        """Print a line of a service's log: room code's own, and what is wrong anywhere."""
-        try:
-            entry: dict[str, Any] = json.loads(line)
-        except ValueError:
+        """Print a line of a service: room code's own, and what is wrong anywhere."""
+        entry = _entry(line)
+        if entry is None:
+            # What room code prints comes out at its room host. Valkey's lines are in no form and for its log.
             if line.strip() and child != "valkey":
-                self._rich.print(f"[yellow]{escape(child)}[/yellow] {escape(line)}")
+                self._print(f"{self._paint(child, 'cyan')}  {_clean(self.translate(line))}")
             return
         level = str(entry.get("level", "info"))
-        of_room = entry.get("source") == "room"
-        if not of_room and level not in _SEVERE:
+        if entry.get("event") != _ROOM_LOG and not self._is_severe(level):
             return
-        where = str(entry.get("room", child)) if of_room else child
-        fields = " ".join(f"{k}={v}" for k, v in entry.items() if k not in _HIDDEN and not of_room)
-        style = _STYLES.get(level, "")
-        text = escape(f"{entry.get('event', '')} {fields}".rstrip())
-        self._rich.print(f"[cyan]{escape(where)}[/cyan] " + (f"[{style}]{text}[/{style}]" if style else text))
+        where = str(entry.get("room", child))
+        self._print(f"{self._paint(where, 'cyan')}  {self._paint(self._text(entry), _LEVELS.get(level))}")
         trace = entry.get("traceback") or entry.get("exception")
         if trace:
-            self._rich.print(escape(str(trace).rstrip()), style="red")
+            self._print(self._paint(_clean(self.translate(str(trace).rstrip())), "red"))
+
+    def _is_severe(self, level: str) -> bool:
+        return level in _SEVERE and not (self.only_errors and level == "warning")
+
+    def _text(self, entry: Mapping[str, Any]) -> str:
+        if entry.get("event") == _ROOM_LOG:
+            return _clean(self.translate(str(entry.get("message", ""))))
+        fields = " ".join(f"{key}={value}" for key, value in entry.items() if key not in _NOT_SHOWN)
+        return _clean(self.translate(f"{entry.get('event', '')} {fields}".rstrip()))
+
+    def _paint(self, text: str, *styles: str | None) -> str:
+        codes = ";".join(_COLOURS[style] for style in styles if style)
+        return f"\x1b[{codes}m{text}\x1b[0m" if self._colour and codes else text
+
+    def _print(self, text: str) -> None:
+        if self._gone:
+            return
+        encoding = self._stream.encoding or "utf-8"
+        try:
+            print(text.encode(encoding, "replace").decode(encoding), file=self._stream, flush=True)
+        except OSError:
+            self._gone = True
+            # Python flushes it again at its end, which would fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            self.on_gone()
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) and "event" in entry else None
+
+
+def _clean(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

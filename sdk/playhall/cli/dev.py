@@ -1,176 +1,157 @@
-"""`playhall dev`: everything on one machine, and a new build at every change."""
+"""`playhall dev`: everything on one machine, and a new build at every change.
+
+The services start while the game is built; what talks to them is imported meanwhile. However it ends, nothing
+stays: services that do not drain in time are killed, and Linux kills them where this process is.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import importlib
 import json
 import os
 import signal
+import sys
 import time
+from functools import partial
 from pathlib import Path
 
-import grpc.aio
-from watchfiles import DefaultFilter, awatch
-
-from playhall.cli.children import READY_FD, ChildFailedError
-from playhall.cli.cluster import Cluster, Folders, PortInUseError
-from playhall.cli.console import DevConsole
-from playhall.cli.deploy import BuildError, Deployer
+from playhall.cli.bundle import original_paths
+from playhall.cli.children import READY_FD, ChildFailedError, Ended
+from playhall.cli.cluster import Cluster, check_installed
+from playhall.cli.console import DevConsole, wants_colour
+from playhall.cli.errors import StartError
+from playhall.cli.folders import Folders, ProjectLock, cache_bytecode
 from playhall.cli.project import ProjectFile, ProjectFileError, load
 
 __all__ = ["run"]
 
-_NOT_SOURCE = ("node_modules", "__pycache__", ".playhall", ".git", ".venv", ".pytest_cache", ".mypy_cache")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHOW_LINES_AT = 2
 
 
 def run(path: Path, *, host: str, port: int) -> int:
     """Serve the project until Ctrl-C; gives the exit code."""
-    console = DevConsole()
+    console = DevConsole(sys.stdout, colour=wants_colour(sys.stdout, os.environ))
     try:
         project = load(path)
-        return asyncio.run(_Dev(project, console, host, port).run())
-    except (ProjectFileError, PortInUseError) as error:
-        console.problem("Playhall cannot start", str(error))
+        check_installed()
+        folders = Folders(project.root / ".playhall")
+        folders.make()
+        lock = ProjectLock.take(folders)
+        try:
+            cache_bytecode(folders)
+            return asyncio.run(_Dev(project, folders, lock, console).run(host, port))
+        finally:
+            lock.release()
     except ChildFailedError as error:
-        shown = "\n".join(error.lines)
-        console.problem(f"Playhall cannot start: {error}", shown or "It wrote nothing.")
+        console.problem(f"Playhall cannot start: {error}", "\n".join(error.lines) or "It wrote nothing.")
+    except (ProjectFileError, StartError) as error:
+        console.problem("Playhall cannot start", str(error))
     return 1
 
 
 class _Dev:
-    def __init__(self, project: ProjectFile, console: DevConsole, host: str, port: int) -> None:
-        self._project, self._console = project, console
-        self._folders = Folders(project.root / ".playhall")
-        self._host, self._port = host, port
+    def __init__(
+        self, project: ProjectFile, folders: Folders, lock: ProjectLock, console: DevConsole
+    ) -> None:
+        self._project, self._folders, self._lock, self._console = project, folders, lock, console
         self._stop = asyncio.Event()
+        self._stopping: Cluster | None = None
         self._begun = time.monotonic()
+        console.only_errors = True
+        console.on_gone = self._stop.set
+        console.translate = partial(
+            original_paths, builds=folders.builds, package=project.package, root=project.root
+        )
 
-    async def run(self) -> int:
+    async def run(self, host: str, port: int) -> int:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
-        self._console.say(f"\n[bold]Playhall[/bold] · {self._project.project.slug}")
-        self._folders.make()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._signalled)
+        self._console.title(self._project.project.slug)
         cluster = Cluster(
-            project=self._project.project.slug, folders=self._folders, host=self._host, port=self._port,
-            on_line=self._console.log_line, on_restart=self._restarted,
+            project=self._project.project.slug, folders=self._folders, host=host, port=port,
+            on_line=self._console.log_line, on_end=self._child_ended,
         )  # fmt: skip
-        deployer = Deployer(
-            self._folders.builds, data=cluster.target("data"), roomhost=cluster.target("roomhost"),
-            admin_key=cluster.secrets.admin,
-        )  # fmt: skip
-        work = asyncio.create_task(self._work(cluster, deployer))
+        work = asyncio.create_task(self._work(cluster))
         stopped = asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 await work
         finally:
-            work.cancel()
-            stopped.cancel()
-            await asyncio.gather(work, stopped, return_exceptions=True)
+            self._console.only_errors = True
             self._console.step("stopping")
-            await deployer.close()
-            await cluster.stop()
+            self._stopping = cluster
+            await _end(work, stopped)
+            for name in await cluster.stop():
+                self._console.warn(f"{name} did not end in time and was killed")
         return 0
 
-    async def _work(self, cluster: Cluster, deployer: Deployer) -> None:
+    def _signalled(self) -> None:
+        """A second Ctrl-C waits for nobody."""
+        self._stop.set()
+        if self._stopping is not None:
+            self._stopping.kill()
+
+    async def _work(self, cluster: Cluster) -> None:
+        """Runs until it is cancelled, or something that must work does not."""
         self._console.step("starting services and building the game")
-        async with asyncio.TaskGroup() as group:
-            start = group.create_task(_unwrapped(cluster.start()))
-            build = group.create_task(self._first_build(deployer))
-        if (failed := start.result()) is not None:
-            raise failed
-        source = build.result()
-        if deployer.live is not None:
-            self._announce(cluster)
-        await self._rebuild_on_change(cluster, deployer, source)
-
-    async def _first_build(self, deployer: Deployer) -> str:
-        await deployer.create_project(self._project)
-        return await self._deploy(deployer)
-
-    async def _deploy(self, deployer: Deployer) -> str:
-        """Build and go live; errors of the game's code are printed. Gives the hash of what was built."""
+        live = asyncio.Event()
+        starting = asyncio.create_task(cluster.start())
+        building = asyncio.create_task(self._build(cluster, live))
+        announcing = asyncio.create_task(self._announce(cluster, starting, live))
+        tasks = (starting, building, announcing)
         try:
-            self._project = load(self._project.path)
-            bundle, room_types = await deployer.build(self._project)
-            if deployer.live is None or deployer.live.bundle.hash != bundle.hash:
-                await deployer.go_live(self._project, bundle, room_types)
-        except (BuildError, ProjectFileError) as error:
-            rest = "The build before it stays live." if deployer.live else "Save a change to try again."
-            self._console.problem("This build does not work", f"{error}\n\n{rest}")
-        except grpc.aio.AioRpcError as error:
-            self._console.problem("The build could not go live", f"{error.code().name}: {error.details()}")
-        return await asyncio.to_thread(_source_hash, self._project)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+        finally:
+            await _end(*tasks)
 
-    async def _rebuild_on_change(self, cluster: Cluster, deployer: Deployer, built: str) -> None:
-        async for _ in awatch(
-            self._project.root, watch_filter=_filter(self._project), stop_event=self._stop, step=100
-        ):
-            if await asyncio.to_thread(_source_hash, self._project) == built:
-                continue
-            begun, before = time.monotonic(), deployer.live
-            built = await self._deploy(deployer)
-            if deployer.live is not None and deployer.live != before:
-                if before is None:
-                    self._announce(cluster)
-                else:
-                    self._console.step(
-                        f"new build {deployer.live.deploy_seq} is live ({time.monotonic() - begun:.1f} s)"
-                    )
+    async def _build(self, cluster: Cluster, live: asyncio.Event) -> None:
+        # In a thread, and now: the services have been started by then and need not wait for gRPC's import.
+        await asyncio.to_thread(importlib.import_module, "playhall.cli.rebuild")
+        from playhall.cli.deploy import Deployer
+        from playhall.cli.rebuild import Rebuilder
 
-    def _announce(self, cluster: Cluster) -> None:
-        self._console.step(f"ready after {time.monotonic() - self._begun:.1f} s")
-        self._console.say(f"\n  [bold]Play[/bold]              [link={cluster.url}]{cluster.url}[/link]")
-        if cluster.guest_url != cluster.url:
-            self._console.say(f"  As another guest  [link={cluster.guest_url}]{cluster.guest_url}[/link]")
-        self._console.say(
-            "\n  [dim]Save a file and the game changes under its players. Ctrl-C stops everything.[/dim]\n"
+        deployer = Deployer(
+            data=cluster.target("data"), roomhost=cluster.target("roomhost"), admin_key=cluster.secrets.admin
         )
-        fd = os.environ.get(READY_FD)
+        try:
+            await Rebuilder(self._project, self._folders, deployer, self._console, live.set).run()
+        finally:
+            await deployer.close()
+
+    async def _announce(self, cluster: Cluster, starting: asyncio.Task[None], live: asyncio.Event) -> None:
+        """Print the links once the first build is live and everything serves; tell PLAYHALL_READY_FD too."""
+        await asyncio.wait({starting})
+        await live.wait()
+        self._lock.tell(cluster.url)
+        self._console.only_errors = False
+        self._console.step(f"ready after {time.monotonic() - self._begun:.1f} s")
+        self._console.links(cluster.url, cluster.guest_url)
+        fd = os.environ.pop(READY_FD, None)
         if fd is not None:
-            os.environ.pop(READY_FD)
-            pids = {name: child.pid for name, child in cluster.children.items()}
             line = {
-                "url": cluster.url, "guest_url": cluster.guest_url, "pids": pids,
-                "websockets": [f"ws://{cluster.host}:{p}/v1/connect" for p in cluster.websocket_ports],
+                "url": cluster.url, "guest_url": cluster.guest_url, "websockets": cluster.websocket_urls,
+                "pids": {name: child.pid for name, child in cluster.children.items()},
             }  # fmt: skip
-            os.write(int(fd), json.dumps(line).encode() + b"\n")
-            os.close(int(fd))
+            with os.fdopen(int(fd), "wb") as ready:
+                ready.write(json.dumps(line).encode() + b"\n")
 
-    def _restarted(self, name: str, code: int) -> None:
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        self._console.say(f"[yellow]{name} ended ({how}) and is started again[/yellow]")
-
-
-async def _unwrapped(awaitable: object) -> ChildFailedError | None:
-    """A failed start as a value: a task group would wrap the exception."""
-    try:
-        await awaitable  # type: ignore[misc]
-    except ChildFailedError as error:
-        return error
-    return None
+    def _child_ended(self, ended: Ended) -> None:
+        if self._stop.is_set():
+            return
+        self._console.warn(f"{ended.name} {ended.why} and is started again")
+        if ended.times == _SHOW_LINES_AT:
+            log = self._folders.logs / f"{ended.name}.log"
+            shown = "\n".join(ended.lines) or "It wrote nothing."
+            self._console.problem(f"{ended.name} keeps ending", f"{shown}\n\nAll of its log: {log}")
 
 
-def _filter(project: ProjectFile) -> DefaultFilter:
-    ignored = [*_NOT_SOURCE]
-    paths = [project.root / project.site.dir] if project.site else []
-    return DefaultFilter(ignore_dirs=ignored, ignore_paths=paths)
-
-
-def _source_hash(project: ProjectFile) -> str:
-    """Of every file that a build reads. A build may write some of them, which must not start another."""
-    whole = hashlib.sha256()
-    built = project.root / project.site.dir if project.site else None
-    for where, folders, names in os.walk(project.root):
-        folders[:] = sorted(f for f in folders if f not in _NOT_SOURCE and Path(where, f) != built)
-        for name in sorted(names):
-            path = Path(where, name)
-            try:
-                whole.update(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
-            except OSError:
-                # Gone or replaced while we looked; its next event comes.
-                continue
-    return whole.hexdigest()
+async def _end(*tasks: asyncio.Task[object]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

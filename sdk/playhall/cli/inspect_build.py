@@ -1,18 +1,22 @@
-"""What a build says of itself, as JSON: `python -m playhall.cli.inspect_build CODE_DIR NAME=MODULE:CLASS ...`
+"""What room code says of itself: `python -m playhall.cli.inspect_build OUT CODE_DIR NAME=MODULE:CLASS ...`
 
 A process of its own, because it imports the game's code: once imported, a module cannot be imported anew.
-Prints {"room_types": [{name, entry, schema_hash, ...}]}, or {"error": text} and exits 1.
+Writes JSON, {"room_types": [{name, entry, schema_hash, ...}]} to the file OUT, or {"error": text}.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
+import os
 import sys
 import traceback
 from typing import Any
 
 from playhall.room import Room
+
+_LONGEST_S = 20.0
 
 
 class NotARoomError(Exception):
@@ -25,25 +29,15 @@ def describe(name: str, entry: str) -> dict[str, Any]:
     module = importlib.import_module(module_name)
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, Room)):
-        classes = [
-            n
-            for n, c in vars(module).items()
-            if isinstance(c, type) and issubclass(c, Room) and c is not Room
-        ]
-        hint = (
-            f"It has {', '.join(classes)}."
-            if classes
-            else "It has no room class; make one: class MyRoom(Room)."
-        )
-        short = module_name.partition(".")[2]
         raise NotARoomError(
-            f"[rooms.{name}] names {short}:{class_name}, and {short}.py has no such room class. {hint}"
+            f"[rooms.{name}] names {module_name.partition('.')[2]}:{class_name}, "
+            f"and {_file(module_name)} has no such room class. {_hint(vars(module), module_name)}"
         )
     return {
         "name": name,
         "entry": entry,
         "schema_hash": found.schema.hash.hex(),
-        "state_version": int(found.version) if hasattr(found, "version") else 1,
+        "state_version": int(getattr(found, "version", 1)),
         "max_players": int(found.max_players),
     }
 
@@ -53,26 +47,44 @@ def explain(error: BaseException, code_dir: str) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = next((i for i, frame in enumerate(frames) if frame.filename.startswith(code_dir)), len(frames))
     lines = traceback.format_list(frames[own:])
-    if isinstance(error, SyntaxError) or lines:
-        return "".join(lines) + "".join(traceback.format_exception_only(error))
-    return "".join(traceback.format_exception_only(error))
+    return "".join([*lines, *traceback.format_exception_only(error)])
 
 
-def main() -> int:
-    code_dir, *entries = sys.argv[1:]
-    sys.path.insert(0, code_dir)
-    sys.dont_write_bytecode = True
+def inspect(code_dir: str, entries: list[str]) -> dict[str, Any]:
+    """Everything that is asked of a build, or what is wrong with it."""
     try:
-        found = [describe(*entry.split("=", 1)) for entry in entries]
+        return {"room_types": [describe(*entry.split("=", 1)) for entry in entries]}
     except NotARoomError as error:
-        print(json.dumps({"error": str(error)}))
-        return 1
-    except BaseException as error:
-        print(json.dumps({"error": explain(error, code_dir)}))
-        return 1
-    print(json.dumps({"room_types": found}))
-    return 0
+        return {"error": str(error)}
+    except BaseException as error:  # room code may raise anything at import, SystemExit too
+        return {"error": explain(error, code_dir)}
+
+
+def main() -> None:
+    """See the module's text. An import that hangs ends with the place where it does on stderr."""
+    out, code_dir, *entries = sys.argv[1:]
+    faulthandler.dump_traceback_later(_LONGEST_S, exit=True)
+    sys.path.insert(0, code_dir)
+    answer = json.dumps(inspect(code_dir, entries))
+    with open(f"{out}.part", "w", encoding="utf-8") as file:
+        file.write(answer)
+    os.replace(f"{out}.part", out)
+
+
+def _hint(names: dict[str, Any], module_name: str) -> str:
+    classes = [
+        name
+        for name, found in names.items()
+        if isinstance(found, type) and issubclass(found, Room) and found.__module__ == module_name
+    ]
+    if classes:
+        return f"It has {', '.join(classes)}."
+    return "It has no room class; make one: class MyRoom(Room)."
+
+
+def _file(module_name: str) -> str:
+    return module_name.partition(".")[2].replace(".", "/") + ".py"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

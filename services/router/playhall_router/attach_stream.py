@@ -92,7 +92,7 @@ class AttachStream:
                 raise _OverError("the host ended the stream")
         except* (_OverError, grpc.aio.AioRpcError, asyncio.InvalidStateError, ValueError) as errors:
             log.info(
-                "attach_ended", host_id=self.host_id, address=self.address, error=str(errors.exceptions[0])
+                "attach_ended", host_id=self.host_id, address=self.address, why=_why(errors.exceptions[0])
             )
         finally:
             self.broken = True
@@ -154,6 +154,10 @@ class AttachStream:
             except ApiError as error:
                 log.warning("host_token_missing", host_id=self.host_id, error=error.message)
             self._wake.set()
+
+
+def _why(error: BaseException) -> str:
+    return error.details() or error.code().name if isinstance(error, grpc.aio.AioRpcError) else str(error)
 
 
 class _OverError(Exception):

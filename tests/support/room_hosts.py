@@ -48,13 +48,13 @@ class Game(Room[Board]):
         elif do == "tell":
             self.send(conn, {"moves": self.state.moves, "tick": self.tick, "visits": visits})
         elif do == "break":
-            self.broken = True
+            self.broken = "a dot too many" + chr(message.get("chr", 33))
         elif do == "block":
             time.sleep(60)
 
     def on_tick(self, dt):
-        if getattr(self, "broken", False):
-            raise RuntimeError("a dot too many")
+        if getattr(self, "broken", ""):
+            raise RuntimeError(self.broken)
 
 class Broken(Game):
     def on_create(self):

@@ -36,6 +36,7 @@ from playhall.engine.connection import Connection, JsonOut
 from playhall.engine.connections import Connections
 from playhall.engine.entities import Entities
 from playhall.engine.errors import ProtocolError
+from playhall.engine.faults import error_text
 from playhall.engine.frames import (
     Call,
     Message,
@@ -398,7 +399,7 @@ class RoomCore:
         def stop(error: BaseException | None) -> None:
             if error is not None:
                 self._runtime.report(hook, error)
-                self._stop(f"{hook} raised {type(error).__name__}: {error}", error)
+                self._stop(f"{hook} raised {error_text(error)}", error)
 
         return stop
 

@@ -9,7 +9,6 @@ until the outermost hook has returned.
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias
 
 from playhall.engine.outputs import AwaitOut, CancelOut, Output
 
-__all__ = ["Hooks", "Then", "traceback_of"]
+__all__ = ["Hooks", "Then"]
 
 Then: TypeAlias = Callable[[BaseException | None], None]
 
@@ -143,8 +142,3 @@ class Hooks:
     def _run_deferred(self) -> None:
         while not self._depth and self._deferred:
             self._deferred.popleft()()
-
-
-def traceback_of(error: BaseException) -> str:
-    """Return the traceback as Python prints it."""
-    return "".join(traceback.format_exception(error))

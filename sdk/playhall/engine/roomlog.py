@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Literal
 
+from playhall.engine.faults import traceback_text
 from playhall.engine.outputs import LogOut, Output
 
 __all__ = ["RoomLog"]
@@ -35,7 +35,8 @@ class RoomLog:
 
     def exception(self, message: str, *args: object) -> None:
         """An error, with the traceback of the exception being handled."""
-        trace = traceback.format_exc() if sys.exc_info()[0] is not None else None
+        error = sys.exc_info()[1]
+        trace = None if error is None else traceback_text(error)
         self._write("error", message, args, trace)
 
     def _write(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from playhall.engine.hooks import Hooks, Then, traceback_of
+from playhall.engine.faults import error_text, traceback_text
+from playhall.engine.hooks import Hooks, Then
 from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
 from playhall.engine.retention import Retention
@@ -76,8 +77,8 @@ class Runtime:
     def report(self, hook: str, error: BaseException | None) -> None:
         """Log what a hook raised."""
         if error is not None:
-            fields = {"hook": hook, "error": f"{type(error).__name__}: {error}"}
-            self.emit(LogOut("error", "room.hook_failed", fields, traceback_of(error)))
+            fields = {"hook": hook, "error": error_text(error)}
+            self.emit(LogOut("error", "room.hook_failed", fields, traceback_text(error)))
 
     def warn(self, event: str, **fields: Any) -> None:
         """Log what a room's author or operator should know."""

@@ -19,7 +19,7 @@ def read_join(join: pb.Join) -> JoinRequest | None:
     try:
         meta = msgspec.json.decode(join.meta) if join.meta else None
         resume = decode_client(bytes((RESUME,)) + join.resume) if join.resume else _NOTHING
-    except (ProtocolError, msgspec.DecodeError):
+    except (ProtocolError, msgspec.DecodeError, RecursionError):
         return None
     if not isinstance(resume, Resume):
         return None

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
@@ -25,6 +24,7 @@ from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.engine.codes import CloseCode
 from playhall.engine.core import RoomCore
+from playhall.engine.faults import traceback_text
 from playhall.engine.outputs import (
     AwaitOut,
     BaseOut,
@@ -426,7 +426,7 @@ class RunningRoom:
     # The end.
 
     def _fail(self, error: BaseException) -> None:
-        trace = "".join(traceback.format_exception(error))
+        trace = traceback_text(error)
         self._log.error("room_fault", tick=self.core.tick_number, traceback=trace)
         self._stop(StopOut(CloseCode.ROOM_STOPPED, trace))
 
@@ -463,7 +463,11 @@ class RunningRoom:
         self._release(pb.RoomEnded.REASON_RELEASED if closed else pb.RoomEnded.REASON_FENCED)
 
     async def _close_stopped(self, out: StopOut) -> None:
-        """Nothing before the tick that raised is lost: what was flushed is written before the grant ends."""
+        """Nothing before the tick that raised is lost: what was flushed is written before the grant ends.
+
+        The grant ends however long that takes: while this process is heard, the state store calls it the
+        owner, and nobody could get to the room.
+        """
         await self.shard.strike(
             store_pb.StrikeRequest(
                 project=self.identity.project,
@@ -475,13 +479,12 @@ class RunningRoom:
         try:
             async with asyncio.timeout(STOP_FLUSH_S):
                 await self._reach(self._last_version)
-                await self.shard.close(
-                    self._close_request(store_pb.END_STOPPED, self._durable, self.core.tick_number, None)
-                )
         except TimeoutError:
-            # The state store is away. It ends the grant itself when the next host asks for the room.
-            self._log.warning("room_stop_unreported")
-        self._release(pb.RoomEnded.REASON_RELEASED)
+            self._log.warning("room_stop_unflushed", version=self._last_version, durable=self._durable)
+        closed = await self.shard.close(
+            self._close_request(store_pb.END_STOPPED, self._durable, self.core.tick_number, None)
+        )
+        self._release(pb.RoomEnded.REASON_RELEASED if closed else pb.RoomEnded.REASON_FENCED)
 
     async def _reach(self, version: int) -> None:
         """Wait until the state store has this version."""

@@ -7,6 +7,7 @@ Processes are dialled at the addresses their pods give; nobody registers here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import grpc.aio
@@ -61,12 +62,16 @@ class Hosts:
         self._router_id = router_id
         self._supervisors = {address: channel(address) for address in supervisors}
         self._processes: dict[str, grpc.aio.Channel] = {}
+        self._stopped: dict[str, set[tuple[str, int]]] = {address: set() for address in supervisors}
         self._tasks = Tasks()
 
-    def start(self) -> None:
-        """Begin to listen to the supervisors."""
+    def start(self, on_stopped: Callable[[str, Route, int], None]) -> None:
+        """Begin to listen to the supervisors.
+
+        `on_stopped(room_uid, route, close code)` names each room that blocked its process, once.
+        """
         for address in self._supervisors:
-            self._tasks.start(self._listen(address), f"control {address}")
+            self._tasks.start(self._listen(address, on_stopped), f"control {address}")
         self._tasks.start(self._keep_tokens(), "tokens")
 
     async def close(self) -> None:
@@ -154,11 +159,11 @@ class Hosts:
             known = self._processes[address] = channel(address)
         return known
 
-    async def _listen(self, address: str) -> None:
+    async def _listen(self, address: str, on_stopped: Callable[[str, Route, int], None]) -> None:
         """Follow one supervisor for ever."""
         while True:
             try:
-                await self._follow(address)
+                await self._follow(address, on_stopped)
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError) as error:
                 log.debug("supervisor_lost", address=address, error=str(error))
             self.placement.forget(address)
@@ -174,7 +179,7 @@ class Hosts:
                     log.debug("host_token_missing", host_id=process.host_id, error=error.message)
             await asyncio.sleep(_TOKENS_S)
 
-    async def _follow(self, address: str) -> None:
+    async def _follow(self, address: str, on_stopped: Callable[[str, Route, int], None]) -> None:
         stub = rpc.SupervisorStub(self._supervisors[address])
         call = stub.Control(metadata=self._metadata, wait_for_ready=True)
         try:
@@ -187,8 +192,21 @@ class Hosts:
                 processes = tuple(_process(each) for each in response.processes)
                 self.placement.update(Pod(address, response.project, response.draining, processes))
                 self._forget_processes()
+                self._tell_stopped(address, response, on_stopped)
         finally:
             call.cancel()
+
+    def _tell_stopped(
+        self, address: str, response: pb.ControlResponse, on_stopped: Callable[[str, Route, int], None]
+    ) -> None:
+        """A pod repeats for a while what it has stopped, so that a router which was away hears of it too."""
+        told, named = self._stopped[address], set()
+        for each in response.stopped:
+            key = (each.room_uid, each.generation)
+            named.add(key)
+            if key not in told:
+                on_stopped(each.room_uid, Route(each.generation, each.host_id, each.address), each.code)
+        self._stopped[address] = named
 
     def _forget_processes(self) -> None:
         """Close the channels to processes that no pod has any more; calls under way end first."""

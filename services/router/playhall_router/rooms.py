@@ -361,11 +361,26 @@ class Rooms:
                 self._do(room, Lose(route))
                 self._carry_out(room)
 
-    def _stop(self, room: Room, route: Route, code: int) -> None:
-        """Room code raised: this is no failover, and everybody hears of it."""
+    def stopped(self, room_uid: str, route: Route, code: int) -> None:
+        """A supervisor says that this room blocked its process, which it ends."""
+        room = self._rooms.get(room_uid)
+        if room is not None:
+            self._stop(room, route, code)
+
+    def stopped(self, room_uid: str, route: Route, code: int) -> None:
+        """A pod says that the room blocked its process, which is being killed for it. May be said again."""
+        room = self._rooms.get(room_uid)
+        if room is None or room.flow.is_over(route.generation):
+            return
+        # The process may have been silent for long enough that its people wait for it already.
+        is_newest = room.flow.route is None or room.flow.route == route
+        self._stop(room, route, code, others=list(room.waiting) if is_newest else [])
+
+    def _stop(self, room: Room, route: Route, code: int, others: Iterable[Session] = ()) -> None:
+        """Room code raised: this is no failover, and everybody hears of it; `others` too, who wait."""
         now = _now()
         code = code if 4000 <= code < 5000 else CloseCode.ROOM_STOPPED
-        for session in [each for each in room.attached if each.route == route]:
+        for session in [*(each for each in room.attached if each.route == route), *others]:
             session.refuse(code, "the room stopped with an error", now)
         room.flow.ended(route, now, moved=False)
         self._carry_out(room)

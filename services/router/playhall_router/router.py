@@ -57,7 +57,7 @@ class Router:
 
     def start(self) -> None:
         """Begin to listen to hosts, and to time."""
-        self.hosts.start()
+        self.hosts.start(self.rooms.stopped)
         self._tasks.start(self._sweep(), "sweep")
         self.ready = True
 

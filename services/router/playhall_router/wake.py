@@ -147,6 +147,10 @@ class RoomFlow:
         """Where the room runs, as far as is known."""
         return self._route
 
+    def is_over(self, generation: int) -> bool:
+        """Whether this generation's end is known."""
+        return generation <= self._gone
+
     @property
     def placing(self) -> bool:
         """Whether a start is under way."""

@@ -7,6 +7,7 @@ The shell of `RoomFlow`. It owns the Attach streams too, because a stream's end 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import CloseCode
@@ -362,13 +363,7 @@ class Rooms:
                 self._carry_out(room)
 
     def stopped(self, room_uid: str, route: Route, code: int) -> None:
-        """A supervisor says that this room blocked its process, which it ends."""
-        room = self._rooms.get(room_uid)
-        if room is not None:
-            self._stop(room, route, code)
-
-    def stopped(self, room_uid: str, route: Route, code: int) -> None:
-        """A pod says that the room blocked its process, which is being killed for it. May be said again."""
+        """A supervisor says that the room blocked its process, which it kills for that. May be said again."""
         room = self._rooms.get(room_uid)
         if room is None or room.flow.is_over(route.generation):
             return

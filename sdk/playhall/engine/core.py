@@ -135,6 +135,8 @@ class RoomCore:
         self._close_once_ready: Callable[[], None] | None = None
         self._on_hibernate_ran = False
         self._last_base_written = False
+        self._timer_at: float | None = None
+        self._timer_key: tuple[int, int, Status] | None = None
         self.room: Room[Any, Any, Any] = room_class.__new__(room_class)
         self.entities = Entities(self._runtime.store)
         self.presence = Presence(self._runtime.presence)
@@ -166,6 +168,7 @@ class RoomCore:
     def start(self, stored: StoredRoom | None, wake: WakeInfo, now: Now) -> None:
         """Start the room: from what is stored, or new. Answered by ReadyOut or StopOut."""
         self._runtime.now = now
+        self._timer_key = None
         new = stored is None or (stored.base is None and not stored.records)
         try:
             if stored is None or new:
@@ -199,6 +202,7 @@ class RoomCore:
         Otherwise answered by JoinedOut, and then possibly CloseOut; or by CloseOut alone.
         """
         self._runtime.now = now
+        self._timer_key = None
         if self.status is not Status.ACTIVE or self._connections is None:
             return False
         self._connections.join(link, request)
@@ -218,6 +222,7 @@ class RoomCore:
     def leave(self, link: int, clean: bool, now: Now) -> None:
         """A link's connection is gone; `clean`: the player left on purpose. Unknown links are ignored."""
         self._runtime.now = now
+        self._timer_key = None
         found = self._link(link)
         if found is not None and self._connections is not None:
             fields = {"player": found.player, "clean": clean}
@@ -236,6 +241,7 @@ class RoomCore:
     def hold(self, link: int, held: bool, now: Now) -> None:
         """While `held`, the link counts as without credit: too much is on the way to its router already."""
         self._runtime.now = now
+        self._timer_key = None
         found = self._link(link)
         if found is not None and found.outbox.held != held:
             found.outbox.held = held
@@ -244,6 +250,7 @@ class RoomCore:
     def tick(self, now: Now) -> None:
         """Run one tick. Does nothing unless the room is ACTIVE."""
         self._runtime.now = now
+        self._timer_key = None
         if self.status is not Status.ACTIVE:
             return
         if self._runtime.version >= LAST_VERSION:
@@ -258,6 +265,7 @@ class RoomCore:
     def timer(self, now: Now) -> None:
         """Do what has fallen due."""
         self._runtime.now = now
+        self._timer_key = None
         self._runtime.hooks.expire(now.mono)
         if self.status is Status.ACTIVE:
             self._end_grace()
@@ -269,7 +277,17 @@ class RoomCore:
         self._go_on_closing()
 
     def next_timer(self) -> float | None:
-        """Return when (`mono`) `timer` is to be called next; None: not until something else has been."""
+        """Return when (`mono`) `timer` is to be called next; None: not until something else has been.
+
+        Frames and acknowledgements are many, and what they move are waits of seconds: what they begin is
+        found at the next tick, and one that they end early makes a timer that finds nothing to do.
+        """
+        key = (len(self._runtime.hooks), self.connection_count, self.status)
+        if key != self._timer_key:
+            self._timer_key, self._timer_at = key, self._find_next_timer()
+        return self._timer_at
+
+    def _find_next_timer(self) -> float | None:
         dues = [self._runtime.hooks.next_deadline]
         if self.status is Status.ACTIVE and self._connections is not None:
             dues += [
@@ -290,12 +308,14 @@ class RoomCore:
     def need_base(self, now: Now) -> None:
         """The state store cannot go on from the records it has: write a base."""
         self._runtime.now = now
+        self._timer_key = None
         if self.status in (Status.ACTIVE, Status.CLOSING) and self._runtime.version:
             self._flush_to_base()
 
     def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
         """An awaitable has ended. Hooks return nothing, so `result` is of no account."""
         self._runtime.now = now
+        self._timer_key = None
         self._runtime.hooks.settle(token, error)
         self._go_on_closing()
 
@@ -306,6 +326,7 @@ class RoomCore:
         links are forgotten without a CloseOut.
         """
         self._runtime.now = now
+        self._timer_key = None
         self._close_room(CloseCode.ROOM_MOVED, "the room is moving", move=move)
 
     # What the room asks (RoomContext)

@@ -56,6 +56,10 @@ class Connections:
         self.by_player: Mapping[str, Connection] = MappingProxyType(self._conns)
         self.empty_since: float | None = runtime.now.mono
 
+    def __len__(self) -> int:
+        """How many connections are in the room or joining it."""
+        return len(self._links)
+
     @property
     def links(self) -> list[Link]:
         return list(self._links.values())

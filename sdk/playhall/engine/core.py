@@ -157,7 +157,7 @@ class RoomCore:
     @property
     def connection_count(self) -> int:
         """How many connections are in the room or joining it."""
-        return 0 if self._connections is None else len(self._connections.links)
+        return 0 if self._connections is None else len(self._connections)
 
     def take_outputs(self) -> list[Output]:
         """Return what is to be carried out, in order. Each output is given once."""

@@ -16,7 +16,7 @@ from playhall.cli.bundle import copy_code, copy_site, original_paths
 from playhall.cli.commands import run_command
 from playhall.cli.errors import BuildError
 from playhall.cli.project import ProjectFile
-from playhall.cli.sources import Files, Sources, code_of, site_dir_of, site_of
+from playhall.cli.sources import Files, Sources, code_of, site_dir_of, site_of, with_site
 
 __all__ = ["Build", "Builder", "RoomType"]
 
@@ -70,8 +70,8 @@ class Builder:
             if site is not None:
                 site.cancel()
                 await asyncio.gather(site, return_exceptions=True)
-        kept = {p: d for p, d in files.items() if not (site_dir and p.startswith(f"{site_dir}/"))}
-        return Build(copy, folder, room_types, {**kept, **served})
+        seen = with_site(files, served, site_dir) if site_dir else files
+        return Build(copy, folder, room_types, seen)
 
     async def _room_types(self, project: ProjectFile, code: Path) -> tuple[RoomType, ...]:
         entries = [f"{name}={project.entry(name)}" for name in project.rooms]

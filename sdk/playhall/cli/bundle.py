@@ -21,6 +21,7 @@ __all__ = ["copy_code", "copy_site", "original_paths", "prune", "sweep"]
 CODE, SITE = "code", "site"
 _KEPT = 10
 _CHUNK = 1 << 20
+_TRACEBACK = "Traceback (most recent call last):\n"
 
 
 def copy_code(files: Files, root: Path, builds: Path, package: str) -> Path:
@@ -52,9 +53,14 @@ def sweep(builds: Path) -> None:
 
 
 def original_paths(text: str, *, builds: Path, package: str, root: Path) -> str:
-    """A traceback as its author reads it: files of a bundle under the paths they were copied from."""
+    """A traceback as its author reads it: with the files that were copied, from the first of them on."""
     copy = re.escape(f"{builds / CODE}/") + r"[0-9a-f]{16}/" + re.escape(f"{package}/")
-    return re.sub(copy, lambda _: f"{root}/", text)
+    text = re.sub(copy, lambda _: f"{root}/", text)
+    head, found, rest = text.partition(_TRACEBACK)
+    own = f'  File "{root}/'
+    if not found or _TRACEBACK in rest or own not in rest:
+        return text
+    return f"{head}{found}{rest[rest.index(own) :]}"
 
 
 def _copy_files(files: Files, root: Path, store: Path, *, below: str = "", remove_prefix: str = "") -> Path:

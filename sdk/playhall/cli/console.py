@@ -14,6 +14,7 @@ _COLOURS = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 _LEVELS = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}
 _SEVERE = frozenset({"warning", "error", "critical"})
 _NOT_SHOWN = frozenset({"event", "level", "timestamp", "service", "exception", "traceback", "logger"})
+_ROOM_FIELDS = frozenset({"project", "room", "room_uid", "generation"})
 # Log lines may hold what players sent; that must not move the cursor or worse.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ROOM_LOG = "room.log"
@@ -83,7 +84,8 @@ class DevConsole:
     def _text(self, entry: Mapping[str, Any]) -> str:
         if entry.get("event") == _ROOM_LOG:
             return _clean(self.translate(str(entry.get("message", ""))))
-        fields = " ".join(f"{key}={value}" for key, value in entry.items() if key not in _NOT_SHOWN)
+        hidden = _NOT_SHOWN | _ROOM_FIELDS if "room" in entry else _NOT_SHOWN
+        fields = " ".join(f"{key}={value}" for key, value in entry.items() if key not in hidden)
         return _clean(self.translate(f"{entry.get('event', '')} {fields}".rstrip()))
 
     def _paint(self, text: str, *styles: str | None) -> str:

@@ -6,21 +6,30 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from playhall.cli.build import Build, Builder
 from playhall.cli.bundle import prune, sweep
 from playhall.cli.console import DevConsole
-from playhall.cli.deploy import Deployer
 from playhall.cli.errors import BuildError, DeployError
 from playhall.cli.folders import Folders
 from playhall.cli.project import ProjectFile, ProjectFileError, load
-from playhall.cli.sources import Files, Sources, difference, site_dir_of
+from playhall.cli.sources import Files, Sources, difference, site_dir_of, with_site
 
-__all__ = ["Rebuilder"]
+__all__ = ["Live", "Rebuilder"]
 
 _RETRY_S = 5.0
 _LOOK_AGAIN_S = 3600.0
 _ALWAYS = 3
+
+
+class Live(Protocol):
+    """Where builds go live: `deploy.Deployer`."""
+
+    live: Build | None
+
+    async def go_live(self, project: ProjectFile, build: Build) -> None:
+        """Raises DeployError."""
 
 
 class Rebuilder:
@@ -30,7 +39,7 @@ class Rebuilder:
         self,
         project: ProjectFile,
         folders: Folders,
-        deployer: Deployer,
+        deployer: Live,
         console: DevConsole,
         on_first: Callable[[], None],
     ) -> None:
@@ -44,7 +53,8 @@ class Rebuilder:
         self._written: Counter[str] = Counter()
         """In how many builds in a row a file changed while they ran."""
         self._outputs: set[str] = set()
-        self._deploy_error = ""
+        self._deploy_failed = False
+        self._problem = ""
 
     async def run(self) -> None:
         """Build now and at every change, until cancelled."""
@@ -52,32 +62,43 @@ class Rebuilder:
         while True:
             await self._attempt()
             await self._find_outputs()
-            while not await self._sources.changed(
+            await self._sources.changed(
                 self._files,
                 site_dir_of(self._project),
                 without=self._outputs,
-                timeout_s=_RETRY_S if self._deploy_error else _LOOK_AGAIN_S,
-            ):
-                if self._deploy_error:
-                    break
+                timeout_s=_RETRY_S if self._deploy_failed else None,
+            )
 
     async def _attempt(self) -> None:
         begun, before = time.monotonic(), self._deployer.live
-        self._files = await self._look()
+        self._files, last = await self._look(), self._files
+        is_echo = difference(last, self._files) <= self._written.keys()
+        self._deploy_failed = False
         try:
-            self._project = self._load()
+            looked_for, self._project = site_dir_of(self._project), self._load()
+            if site_dir_of(self._project) != looked_for:
+                self._files = await self._look()
             build = await self._builder.build(self._project, self._files)
             self._files = build.files
             await self._deployer.go_live(self._project, build)
         except (BuildError, ProjectFileError) as error:
+            await self._accept_site()
             rest = "The build before it stays live." if before else "Save a change to try again."
-            self._console.problem("This build does not work", f"{error}\n\n{rest}")
+            self._tell_problem("This build does not work", f"{error}\n\n{rest}", is_echo)
         except DeployError as error:
-            self._tell_deploy_error(str(error))
+            self._deploy_failed = True
+            rest = f"It is tried again until it works. What the services say is in {self._folders.logs}"
+            self._tell_problem("The build could not go live", f"{error}\n\n{rest}", is_echo)
         else:
-            self._deploy_error = ""
+            self._problem = ""
             await asyncio.to_thread(prune, self._folders.builds)
-            self._tell(before, build, time.monotonic() - begun)
+            self._tell_live(before, build, time.monotonic() - begun)
+
+    async def _accept_site(self) -> None:
+        """What a failed build left of the site is no change that would build again."""
+        site_dir = site_dir_of(self._project)
+        if site_dir is not None and self._project.site is not None and self._project.site.build is not None:
+            self._files = with_site(self._files, await self._look(), site_dir)
 
     def _load(self) -> ProjectFile:
         project = load(self._project.path)
@@ -88,18 +109,18 @@ class Rebuilder:
             )
         return project
 
-    def _tell(self, before: Build | None, build: Build, seconds: float) -> None:
+    def _tell_live(self, before: Build | None, build: Build, seconds: float) -> None:
         if before is None:
             self._on_first()
         elif before != build:
             what = "code" if before.code != build.code else "page"
             self._console.step(f"the new {what} is live ({seconds:.1f} s)")
 
-    def _tell_deploy_error(self, error: str) -> None:
-        if error != self._deploy_error:
-            rest = f"It is tried again until it works. What the services say is in {self._folders.logs}"
-            self._console.problem("The build could not go live", f"{error}\n\n{rest}")
-        self._deploy_error = error
+    def _tell_problem(self, title: str, text: str, is_echo: bool) -> None:
+        """Print it, but not twice for one change: what a build writes may start another, and retries do."""
+        if not (is_echo and text == self._problem):
+            self._console.problem(title, text)
+        self._problem = text
 
     async def _find_outputs(self) -> None:
         """Learn which files builds write anew each time: else each build would start another, without end.

@@ -17,7 +17,17 @@ from pathlib import Path, PurePosixPath
 
 from playhall.cli.project import FILE_NAME, ProjectFile
 
-__all__ = ["Files", "Sources", "code_of", "difference", "digest", "files_below", "site_dir_of", "site_of"]
+__all__ = [
+    "Files",
+    "Settling",
+    "Sources",
+    "code_of",
+    "difference",
+    "digest",
+    "files_below",
+    "site_dir_of",
+    "site_of",
+]
 
 Files = dict[str, str]
 """Digests of contents by path, relative and with slashes."""
@@ -57,30 +67,48 @@ class Sources:
         return {path: content for path, (_, content) in known.items()}
 
     async def changed(
-        self, before: Files, site_dir: str | None, *, without: Set[str], timeout_s: float
+        self, before: Files, site_dir: str | None, *, without: Set[str], timeout_s: float | None
     ) -> bool:
-        """Wait until files differ from `before`, and then until they rest: a checkout is one change.
-
-        The paths `without` do not count. Gives False after `timeout_s`.
-        """
+        """Wait until files differ from `before` and rest again (see `Settling`). False: none did in time."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        settle_by: float | None = None
-        last = before
-        while True:
-            wait_s = _LOOK_S if settle_by is None else _SETTLE_S
+        settling = Settling(before, without)
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        while not settling.done:
+            if deadline is not None and not settling.begun and loop.time() >= deadline:
+                return False
+            wait_s = _SETTLE_S if settling.begun else _LOOK_S
             # A big project is looked at less often, so that it costs no more than a small one.
             await asyncio.sleep(max(wait_s, self._cost_s / _SHARE))
-            now = await asyncio.to_thread(self.look, site_dir)
-            if not difference(before, now) - without:
-                settle_by = None
-                if loop.time() >= deadline:
-                    return False
-            elif settle_by is None:
-                settle_by = loop.time() + _STORM_S
-            elif not difference(last, now) - without or loop.time() >= settle_by:
-                return True
-            last = now
+            settling.seen(await asyncio.to_thread(self.look, site_dir), loop.time())
+        return True
+
+
+class Settling:
+    """When to build again: once files that differ from what was built rest, so that a checkout is one change.
+
+    What does not rest for 3 s is built anyway. The paths `without` do not count.
+    """
+
+    def __init__(self, built: Files, without: Set[str]) -> None:
+        self._built, self._without = built, without
+        self._last = built
+        self._by: float | None = None
+        self.done = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether a difference was seen, and may still grow."""
+        return self._by is not None
+
+    def seen(self, files: Files, now: float) -> None:
+        """Take the files as they are now."""
+        if not difference(self._built, files) - self._without:
+            self._by = None
+        elif self._by is None:
+            self._by = now + _STORM_S
+        else:
+            self.done = now >= self._by or not difference(self._last, files) - self._without
+        self._last = files
 
 
 def difference(before: Files, after: Files) -> set[str]:
@@ -147,6 +175,13 @@ def site_dir_of(project: ProjectFile) -> str | None:
 def site_of(paths: Iterable[str], site_dir: str) -> list[str]:
     """The files that are served, in order."""
     return sorted(path for path in paths if path.startswith(f"{site_dir}/"))
+
+
+def with_site(files: Files, others: Files, site_dir: str) -> Files:
+    """`files`, but those that are served as they are in `others`."""
+    folder = f"{site_dir}/"
+    kept = {path: content for path, content in files.items() if not path.startswith(folder)}
+    return kept | {path: content for path, content in others.items() if path.startswith(folder)}
 
 
 def code_of(paths: Iterable[str], site_dir: str | None) -> list[str]:

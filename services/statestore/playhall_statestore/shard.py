@@ -155,6 +155,9 @@ class Shard:
             self._drop_holder(before)
         if room.held:
             self._held.setdefault(room.host_id, set()).add(room.uid)
+            if room.host_id in self._streams:
+                # It may have opened since the grant, while that was committed.
+                self._holders.settled(room.uid)
         else:
             self._holders.settled(room.uid)
             if room.end is not End.CRASHED:

@@ -62,6 +62,16 @@ def test_a_host_that_is_heard_again_is_live_again() -> None:
     assert told(bench.pass_time(0.1)) == [Status.LIVE]
 
 
+def test_a_stream_that_opens_while_a_grant_is_committed_is_what_the_room_is_heard_by() -> None:
+    bench = ShardBench()
+    bench.shard.apply(bench.open_request("h1"), bench.now)
+    bench.shard.stream_opened(7, "h1", bench.now)
+    bench.commit()
+    bench.shard.stream_closed(7, "h1", bench.now)
+    bench.pass_time(0.3)
+    assert bench.status().status is Status.DEAD
+
+
 def test_news_leaves_after_the_commit_only() -> None:
     bench = ShardBench()
     bench.shard.watch(1, ROOM, bench.now)

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from playhall.cli.bundle import copy_code, copy_site, original_paths
-from playhall.cli.commands import run_command
+from playhall.cli.commands import Finished, run_command
 from playhall.cli.errors import BuildError
 from playhall.cli.project import ProjectFile
 from playhall.cli.sources import Files, Sources, code_of, site_dir_of, site_of, with_site
 
 __all__ = ["Build", "Builder", "RoomType"]
 
-_SITE_BUILD_S = 120.0
-_INSPECT_S = 30.0
+SITE_BUILD_S = 120.0
+INSPECT_S = 20.0
+_INSPECT_START_S = 10.0
 _NOT_FOUND = 127
+_HUNG = "Timeout (0:"  # faulthandler's
 
 
 @dataclass(frozen=True)
@@ -86,16 +88,17 @@ class Builder:
         answer = self._builds / f".answer-{uuid.uuid4().hex}"
         try:
             done = await run_command(
-                [sys.executable, "-P", "-m", "playhall.cli.inspect_build", str(answer), str(code), *entries],
-                cwd=self._builds, timeout_s=_INSPECT_S,
+                [
+                    sys.executable, "-P", "-m", "playhall.cli.inspect_build",
+                    str(answer), str(INSPECT_S), str(code), *entries,
+                ],
+                cwd=self._builds, timeout_s=INSPECT_S + _INSPECT_START_S,
             )  # fmt: skip
             found = _read_answer(answer)
         finally:
             answer.unlink(missing_ok=True)
         if found is None:
-            how = f"ended its process with {done.code}" if done.code is not None else "did not come to an end"
-            seen = f":\n\n{done.output.rstrip()}" if done.output.strip() else "."
-            raise BuildError(f"The room code {how} when it was imported{seen}")
+            found = {"error": _unanswered(done)}
         if "error" in found:
             text = original_paths(
                 found["error"], builds=self._builds, package=project.package, root=project.root
@@ -134,17 +137,26 @@ def _read_answer(path: Path) -> dict[str, Any] | None:
     return found
 
 
+def _unanswered(done: Finished) -> str:
+    """The import ended the process, or hung: then the end of the output says where."""
+    if done.code is None or _HUNG in done.output:
+        how = f"Its import took over {INSPECT_S:g} s."
+    else:
+        how = f"Its import ended the process with {done.code}."
+    return f"{done.output.rstrip()}\n\n{how}".lstrip()
+
+
 async def _run_site_build(project: ProjectFile, command: str) -> None:
     # `playhall gen` is to be the one of this Python.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     done = await run_command(
-        ["/bin/sh", "-c", command], cwd=project.root, timeout_s=_SITE_BUILD_S,
+        ["/bin/sh", "-c", command], cwd=project.root, timeout_s=SITE_BUILD_S,
         env={**os.environ, "PATH": path},
     )  # fmt: skip
     if done.code == 0:
         return
     how = (
-        f"ended with {done.code}" if done.code is not None else f"took over {_SITE_BUILD_S:g} s and was ended"
+        f"ended with {done.code}" if done.code is not None else f"took over {SITE_BUILD_S:g} s and was ended"
     )
     advice = f"Mend it, or change [site] build in {project.path}."
     if done.code == _NOT_FOUND:

@@ -49,10 +49,10 @@ async def run_command(
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 code = await process.wait()
-                await asyncio.wait({reading}, timeout=_LAST_OUTPUT_S)
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of it is left
             os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.wait({reading}, timeout=_LAST_OUTPUT_S)
         reading.cancel()
         await asyncio.gather(reading, process.wait(), return_exceptions=True)
     return Finished(code, output.decode(errors="replace"))

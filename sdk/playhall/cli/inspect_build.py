@@ -1,4 +1,4 @@
-"""What room code says of itself: `python -m playhall.cli.inspect_build OUT CODE_DIR NAME=MODULE:CLASS ...`
+"""What room code says of itself: `python -m playhall.cli.inspect_build OUT LIMIT_S CODE_DIR NAME=ENTRY ...`
 
 A process of its own, because it imports the game's code: once imported, a module cannot be imported anew.
 Writes JSON, {"room_types": [{name, entry, schema_hash, ...}]} to the file OUT, or {"error": text}.
@@ -15,8 +15,6 @@ import traceback
 from typing import Any
 
 from playhall.room import Room
-
-_LONGEST_S = 20.0
 
 
 class NotARoomError(Exception):
@@ -61,9 +59,9 @@ def inspect(code_dir: str, entries: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """See the module's text. An import that hangs ends with the place where it does on stderr."""
-    out, code_dir, *entries = sys.argv[1:]
-    faulthandler.dump_traceback_later(_LONGEST_S, exit=True)
+    """See the module's text. An import that takes longer than LIMIT_S is ended, and stderr tells where."""
+    out, limit_s, code_dir, *entries = sys.argv[1:]
+    faulthandler.dump_traceback_later(float(limit_s), exit=True)
     sys.path.insert(0, code_dir)
     answer = json.dumps(inspect(code_dir, entries))
     with open(f"{out}.part", "w", encoding="utf-8") as file:

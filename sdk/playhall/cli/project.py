@@ -7,8 +7,10 @@ classes here. Every refusal says where in the file it is and what to write inste
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -143,11 +145,21 @@ class ProjectFile(_Table, frozen=True):
     def package(self) -> str:
         """The name the project's folder is imported under, so that its modules may use relative imports."""
         name = self.root.name
-        return name if name.isidentifier() else "game_" + self.project.slug.replace("-", "_")
+        if name.isidentifier() and not _is_taken(name, self.root):
+            return name
+        return "game_" + self.project.slug.replace("-", "_")
 
     def entry(self, room_type: str) -> str:
         """Where a room type's class is found once the folder can be imported: "package.module:Class"."""
         return f"{self.package}.{self.rooms[room_type].module}"
+
+
+def _is_taken(name: str, root: Path) -> bool:
+    """Whether the name imports something else than the project, so that one would hide the other."""
+    if name in sys.stdlib_module_names:
+        return True
+    found = importlib.util.find_spec(name)
+    return found is not None and found.origin is not None and Path(found.origin).parent.resolve() != root
 
 
 def load(path: Path) -> ProjectFile:

@@ -87,6 +87,20 @@ def test_room_classes_are_found_below_the_folders_package(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("folder", ["json", "test", "msgspec", "playhall"])
+def test_a_folder_named_like_another_package_does_not_stand_for_it(tmp_path: Path, folder: str) -> None:
+    assert project.load(write(tmp_path, SMALL, folder)).entry("default") == "game_dots.room:Dots"
+
+
+def test_a_folder_that_is_installed_as_a_package_keeps_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, SMALL, "a_game_of_this_test")
+    (path.parent / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert project.load(path).package == "a_game_of_this_test"
+
+
 @pytest.mark.parametrize("retention", ["none", "forever", "1h", "8760h", "365d"])
 def test_retentions(tmp_path: Path, retention: str) -> None:
     text = f'{SMALL}[settings.rooms]\nretention = "{retention}"\n'

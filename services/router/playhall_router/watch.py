@@ -191,9 +191,9 @@ class _Shard:
 
     async def follow(self) -> AsyncIterator[pb.RoomStatus]:
         """What the shard says, until the stream breaks or falls silent: raises AioRpcError or TimeoutError
-        then.
+        then. Does not wait for a shard that is not there: it may be at another address by now.
         """
-        call = rpc.StateStoreStub(self._channel).Watch(metadata=self._metadata, wait_for_ready=True)
+        call = rpc.StateStoreStub(self._channel).Watch(metadata=self._metadata)
         self._changes = dict.fromkeys(self.rooms, True)
         self._changed.set()
         writer = asyncio.ensure_future(self._write(call))

@@ -71,8 +71,10 @@ class Registration:
 
     async def confirm(self, identity: Identity) -> None:
         """Ask on after a start without the database. Raises RegistrationError if the epoch is another's."""
+        wait_s = RETRY_S
         while True:
-            await asyncio.sleep(LATER_S)
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, LATER_S)
             try:
                 epoch = await self._register(identity.epoch, 0)
             except ApiError as error:

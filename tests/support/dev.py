@@ -63,7 +63,8 @@ class DevServer:
     def running(self, service: str) -> list[int]:
         """The pids of one of its services, now: a service that ends is started again."""
         children = psutil.Process(self.process.pid).children()
-        return [child.pid for child in children if f"playhall_{service}" in _command(child)]
+        names = (f"playhall_{service}", f"{service}-server")
+        return [child.pid for child in children if any(name in _command(child) for name in names)]
 
     def kill(self, service: str) -> int:
         """Kill a service by -9, and return the pid it had."""
@@ -143,7 +144,7 @@ def logs(folder: Path, log_path: Path) -> str:
 
 def _command(process: psutil.Process) -> list[str]:
     try:
-        return process.cmdline()
+        return [process.name(), *process.cmdline()]
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return []
 

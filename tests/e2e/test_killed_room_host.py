@@ -19,7 +19,18 @@ ROOM_MOVED = 4008
 SECOND_OF_TICKS = 20
 
 
-@pytest.mark.ledger("RECO-02", "RECO-04", "RECO-08", "RST-08", "RST-10", "HOOK-04", "CODE-09", "STATE-24")
+@pytest.mark.ledger(
+    "RECO-02",
+    "RECO-04",
+    "RECO-08",
+    "RST-08",
+    "RST-10",
+    "HOOK-04",
+    "CODE-09",
+    "STATE-11",
+    "STATE-21",
+    "STATE-22",
+)
 async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(dev: DevServer) -> None:
     players = [Player(dev.url, "stand", "main", schema) for _ in range(3)]
     async with players[0], players[1], players[2]:
@@ -63,7 +74,7 @@ async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(de
         await everyone(players, lambda player: player.state.presses == 16)
 
 
-@pytest.mark.ledger("TERM-10")
+@pytest.mark.ledger("RECO-08", "RST-10")
 async def test_a_second_kill_is_survived_as_the_first(dev: DevServer) -> None:
     players = [Player(dev.url, "stand", "twice", schema) for _ in range(3)]
     async with players[0], players[1], players[2]:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 MOST_PLAYERS = 24
 
 
-@pytest.mark.ledger("RECO-01", "RECO-03", "PRES-05", "CODE-15")
+@pytest.mark.ledger("RECO-03", "CODE-15")
 async def test_its_players_resume_on_the_other_router_and_the_rest_notice_nothing(dev: DevServer) -> None:
     async with AsyncExitStack() as stack:
         by_the_first, by_the_second = await players_on_both_routers(dev, stack)

@@ -21,7 +21,7 @@ VICTIMS = ("process", "statestore", "router", "roomhost", "data", "valkey")
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.ledger("RST-08", "RST-10", "RECO-01")
+@pytest.mark.ledger("RST-08", "RST-10")
 async def test_clients_and_room_agree_after_each_of_ten_kills(dev: DevServer) -> None:
     rng = random.Random(SEED)
     victims = [*VICTIMS, *rng.choices(VICTIMS, k=KILLS - len(VICTIMS))]

@@ -24,7 +24,7 @@ ROOM_MOVED = 4008
 _versions = itertools.count(1)
 
 
-@pytest.mark.ledger("MIG-01", "MIG-06", "RECO-11", "CODE-05", "CODE-09", "CLI-04", "SCHM-16", "TERM-04")
+@pytest.mark.ledger("RECO-11", "CODE-05", "CODE-09")
 async def test_a_game_is_changed_while_it_is_played(dev: DevServer) -> None:
     async with (
         Player(dev.url, "stand", "main", schema) as alice,

@@ -51,7 +51,7 @@ DO_NOT_FIT: list[tuple[dict[str, Any], str]] = [
 TOO_BIG = {"blob": {"zeros": BLOB}, "text": text("z", REST + 1)}
 
 
-@pytest.mark.ledger("SCHM-05", "SCHM-09", "SCHM-10", "SCHM-11", "SCHM-13")
+@pytest.mark.ledger("SCHM-09", "SCHM-11", "SCHM-13")
 async def test_the_largest_values_are_the_same_everywhere(dev: DevServer) -> None:
     async with enter(dev, "main") as alice, enter(dev, "main") as bob:
         ids = [(await alice.ask("add", **values))["id"] for values, _ in FIT]

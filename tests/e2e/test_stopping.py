@@ -20,7 +20,7 @@ STOP_S = 15.0
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RECO-14", "RTR-05", "STATE-22", "CLI-04")
+@pytest.mark.ledger("STATE-22")
 async def test_ctrl_c_leaves_nothing_running_and_everything_kept(game_folder: Path, tmp_path: Path) -> None:
     with serve(game_folder, tmp_path / "first.log") as dev:
         async with Player(dev.url, "stand", "main", schema) as alice:
@@ -44,7 +44,6 @@ async def test_ctrl_c_leaves_nothing_running_and_everything_kept(game_folder: Pa
         assert dev.process.returncode == 0
 
 
-@pytest.mark.ledger("CLI-04")
 def test_a_port_in_use_is_said(game_folder: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -18,7 +18,7 @@ ROOM_STOPPED = 4007
 ROOM_MOVED = 4008
 
 
-@pytest.mark.ledger("RECO-09", "RST-07", "TERM-10", "HOOK-08", "CODE-08")
+@pytest.mark.ledger("RECO-09", "RST-07", "TERM-10", "CODE-08")
 async def test_an_exception_stops_its_room_alone_and_the_tick_before_is_kept(dev: DevServer) -> None:
     async with enter(dev, "falls") as alice, enter(dev, "falls") as bob, enter(dev, "stands") as carol:
         assert (await alice.ask("look"))["process"] == (await carol.ask("look"))["process"]

@@ -26,6 +26,8 @@ class Stand(Room[Board, Mine]):
         self.log.info("woken at tick %s", self.tick)
 
     def on_join(self, conn: Connection) -> None:
+        if self.id == "unwelcome":
+            raise PermissionError("nobody comes in here")
         self.state.joins += 1
         self.entities.add(Pawn(), owner=conn.player, once=True)
 

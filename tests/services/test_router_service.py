@@ -225,6 +225,7 @@ async def test_who_may_not_come_in_is_told_why(town: Town) -> None:
                 {"project": origins, "headers": {"Origin": "https://evil.example"}},
                 CloseCode.UNAUTHENTICATED,
             ),
+            ({"project": origins, "headers": {"Origin": "http://["}}, CloseCode.UNAUTHENTICATED),
         ]
         for hello, code in cases:
             async with town.connect(router, **hello) as client:
@@ -677,6 +678,23 @@ async def test_http_serves_the_site_discovery_and_health(town: Town) -> None:
                 assert answer.status == 200
         async with session.get(f"http://{router.addresses['websocket']}/v1/other") as answer:
             assert answer.status == 404
+
+
+@pytest.mark.asyncio
+async def test_what_is_no_http_is_answered_400_and_fills_no_log(town: Town) -> None:
+    router = town.router()
+    for sent in (
+        b"FOO / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
+        b"\x16\x03\x01\r\n\r\n",
+    ):
+        host, _, port = router.addresses["http"].rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        async with asyncio.timeout(WAIT_S):
+            assert b" 400 " in await reader.readline()
+        writer.close()
+    assert router.log_lines("library_log") == []
 
 
 @pytest.mark.asyncio

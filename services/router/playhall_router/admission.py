@@ -11,13 +11,13 @@ import ipaddress
 import secrets
 import time
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from playhall.api.data.v1 import data_pb2
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common import ids
 from playhall_common.errors import ApiError
+from playhall_router.origins import is_allowed
 from playhall_router.redis_hints import Hints
 from playhall_router.registry import Access, Registry, RoomEntry
 from playhall_router.tokens import AuthError, Identity, TokenRules, check_token
@@ -143,8 +143,7 @@ def _check_origin(origin: str, access: Access) -> None:
     """A browser says which site it is on. What has no origin is no browser, and has other ways to lie."""
     if not origin or not access.allowed_origins:
         return
-    parts = urlsplit(origin)
-    if origin not in access.allowed_origins and parts.netloc not in access.allowed_origins:
+    if not is_allowed(origin, access.allowed_origins):
         raise RefusedError(CloseCode.UNAUTHENTICATED, "the project lets in no page of this origin")
 
 

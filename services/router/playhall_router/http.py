@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from playhall.engine.codes import ERRORS, ErrorCode
 from playhall_common import ids, logs
 from playhall_common.address import join_host_port, split_host_port
 from playhall_common.errors import ApiError
 from playhall_router.config import RouterConfig
+from playhall_router.origins import is_allowed
 from playhall_router.registry import Registry
 from playhall_router.site import SiteFile, find_file
 
@@ -55,6 +58,7 @@ class HttpServer:
                 web.get("/{path:.*}", self._site),
             ]
         )
+        _log_no_nonsense()
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
         await self._runner.setup()
         host, port = split_host_port(self._config.http_address)
@@ -136,8 +140,17 @@ def _allow_origin(request: web.Request, answer: web.Response, allowed: frozenset
     answer.headers["Vary"] = "Origin"
     if not allowed:
         answer.headers["Access-Control-Allow-Origin"] = "*"
-    elif origin in allowed or urlsplit(origin).netloc in allowed:
+    elif is_allowed(origin, allowed):
         answer.headers["Access-Control-Allow-Origin"] = origin
+
+
+def _log_no_nonsense() -> None:
+    """Who sends what is no HTTP is answered 400; a traceback for each would let anybody fill the log."""
+    logging.getLogger("aiohttp.server").addFilter(_is_ours)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
 @web.middleware

@@ -18,7 +18,7 @@ from playhall.cli.sources import Files, Sources, difference, site_dir_of, with_s
 
 __all__ = ["Live", "Rebuilder"]
 
-_RETRY_S = 5.0
+RETRY_S = 5.0
 _LOOK_AGAIN_S = 3600.0
 _ALWAYS = 3
 
@@ -66,7 +66,7 @@ class Rebuilder:
                 self._files,
                 site_dir_of(self._project),
                 without=self._outputs,
-                timeout_s=_RETRY_S if self._deploy_failed else None,
+                timeout_s=RETRY_S if self._deploy_failed else None,
             )
 
     async def _attempt(self) -> None:

@@ -33,6 +33,20 @@ Files = dict[str, str]
 """Digests of contents by path, relative and with slashes."""
 
 _IGNORED = frozenset({"node_modules", "__pycache__"})
+_OF_PAGES = (
+    ".html",
+    ".css",
+    ".scss",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".jsx",
+    ".ts",
+    ".tsx",
+    ".vue",
+    ".svelte",
+    ".map",
+)
 _CHUNK = 1 << 20
 _LOOK_S = 0.25
 _SETTLE_S = 0.1
@@ -185,12 +199,12 @@ def with_site(files: Files, others: Files, site_dir: str) -> Files:
 
 
 def code_of(paths: Iterable[str], site_dir: str | None) -> list[str]:
-    """The files that room code may need, in order: all but the project file and the site's part.
+    """The files that room code may need, in order: all but the project file and what is the page's.
 
-    The site's part is the topmost folder on the way to the site's that holds no Python. So web/index.html and
-    web/src are no code where the site is web/dist, and a change of the page moves no room.
+    That is what only browsers and their tools read, and the topmost folder on the way to the site's that has
+    no Python in it: all of `web` where the site is web/dist. A change of the page moves no room.
     """
-    kept = [path for path in paths if path != FILE_NAME]
+    kept = [path for path in paths if path != FILE_NAME and not path.endswith(_OF_PAGES)]
     if site_dir is not None:
         part = _site_part(kept, site_dir)
         kept = [path for path in kept if not path.startswith(part)]

@@ -79,18 +79,24 @@ def test_a_look_tells_contents_apart_and_not_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("site_dir", "code"),
     [
-        (None, ["game/logic.py", "game/web/dist/i.html", "room.py", "web/dist/i.html", "web/src/a.ts"]),
-        ("web/dist", ["game/logic.py", "game/web/dist/i.html", "room.py"]),
-        ("game/web/dist", ["game/logic.py", "room.py", "web/dist/i.html", "web/src/a.ts"]),
+        (None, ["game/logic.py", "game/web/dist/a.png", "room.py", "web/b.png", "web/dist/c.png"]),
+        ("web/dist", ["game/logic.py", "game/web/dist/a.png", "room.py"]),
+        ("game/web/dist", ["game/logic.py", "room.py", "web/b.png", "web/dist/c.png"]),
     ],
 )
 def test_the_sites_part_is_no_code(site_dir: str | None, code: list[str]) -> None:
-    files = ["playhall.toml", "room.py", "game/logic.py", "game/web/dist/i.html", "web/src/a.ts"]
-    assert code_of([*files, "web/dist/i.html"], site_dir) == code
+    files = ["playhall.toml", "room.py", "game/logic.py", "game/web/dist/a.png", "web/b.png"]
+    assert code_of([*files, "web/dist/c.png"], site_dir) == code
+
+
+def test_what_browsers_read_is_no_code_wherever_it_is() -> None:
+    assert code_of(["build.mjs", "src/main.ts", "src/style.css", "levels/one.json"], "dist") == [
+        "levels/one.json"
+    ]
 
 
 def test_a_folder_with_python_beside_the_site_stays_code() -> None:
-    assert code_of(["web/tool.py", "web/dist/x.py", "web/a.ts"], "web/dist") == ["web/a.ts", "web/tool.py"]
+    assert code_of(["web/tool.py", "web/dist/x.py", "web/a.png"], "web/dist") == ["web/a.png", "web/tool.py"]
 
 
 def test_with_site_replaces_what_is_served() -> None:

@@ -10,6 +10,9 @@ PYTHON_READY := .venv/ready.stamp
 WEB_READY := $(if $(wildcard $(WEB)/package-lock.json),$(WEB)/node_modules/ready.stamp)
 READY := $(PYTHON_READY) $(WEB_READY)
 
+# Images like to forbid bytecode. All processes of a start would then compile all they import: twice the CPU.
+unexport PYTHONDONTWRITEBYTECODE
+
 TEST_DIRS := $(wildcard tests/unit tests/protocol tests/services tests/browser tests/e2e)
 SLOW_TEST_DIRS := $(wildcard tests/chaos tests/charts)
 EXAMPLES := $(patsubst examples/%/playhall.toml,examples/%,$(wildcard examples/*/playhall.toml))

@@ -34,8 +34,7 @@ SECOND_OF_TICKS = 20
 async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(dev: DevServer) -> None:
     players = [Player(dev.url, "stand", "main", schema) for _ in range(3)]
     async with players[0], players[1], players[2]:
-        process = await play_until_durable(players)
-        floor = min(player.state.beats for player in players)
+        process, floor = await play_until_durable(players)
         before = [(player.client.generation, set(player.client.entities.all(Pawn))) for player in players]
         entered: list[Pawn] = []
         left: list[Pawn] = []
@@ -79,7 +78,7 @@ async def test_a_second_kill_is_survived_as_the_first(dev: DevServer) -> None:
     players = [Player(dev.url, "stand", "twice", schema) for _ in range(3)]
     async with players[0], players[1], players[2]:
         for kills in (1, 2):
-            process = await play_until_durable(players)
+            process, _ = await play_until_durable(players)
             killed_at = time.monotonic()
             os.kill(process, signal.SIGKILL)
             restored = await together([player.happens("restored", kills) for player in players])
@@ -90,14 +89,18 @@ async def test_a_second_kill_is_survived_as_the_first(dev: DevServer) -> None:
         assert (board.presses, board.creates, board.wakes, board.leaves) == (30, 1, 2, 0)
 
 
-async def play_until_durable(players: list[Player[Board, Mine]]) -> int:
-    """Each presses five times, and the room beats for a second after; return the room's process."""
+async def play_until_durable(players: list[Player[Board, Mine]]) -> tuple[int, int]:
+    """Each presses five times, and the room beats for a second after.
+
+    Return the room's process, and the beats that were seen a second ago and are durable by now, too.
+    """
     presses = players[0].state.presses + 5 * len(players)
     for player in players:
         for _ in range(5):
             player.send({"type": "press"})
     players[0].send({"type": "beat", "on": True})
     await everyone(players, lambda player: player.state.presses == presses)
+    beats = max(player.state.beats for player in players)
     await players[0].updates(SECOND_OF_TICKS)  # records go out with ticks, and are committed within 5 ms
     seen = await players[0].ask("look")
-    return int(seen["process"])
+    return int(seen["process"]), beats

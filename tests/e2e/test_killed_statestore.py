@@ -38,12 +38,12 @@ async def test_rooms_go_on_and_nothing_is_lost_when_their_host_dies_after(dev: D
 
         # Routers and rooms come back to it, and the room replays what it kept.
         await press(players, 5)
+        floor = players[0].state.beats
         await players[0].updates(3 * SECOND_OF_TICKS)
         for player in players:
             assert player.story() == []
             assert player.client.generation == generation
             assert player.sockets == 1
-        floor = players[0].state.beats
         seen = await players[0].ask("look")
 
         os.kill(seen["process"], signal.SIGKILL)
@@ -61,8 +61,8 @@ async def test_a_room_is_there_after_the_store_and_its_host_die_at_once(dev: Dev
     async with players[0], players[1]:
         players[0].send({"type": "beat", "on": True})
         await press(players, 3)
-        await players[0].updates(SECOND_OF_TICKS)
         floor = players[0].state.beats
+        await players[0].updates(SECOND_OF_TICKS)  # by then it is durable
         seen = await players[0].ask("look")
 
         os.kill(seen["process"], signal.SIGKILL)

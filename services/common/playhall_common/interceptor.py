@@ -125,6 +125,9 @@ def _coded(method: str, raised: Exception) -> ApiError:
         upstream = from_rpc(raised)
         if upstream.code is ErrorCode.UNAVAILABLE:
             return upstream
+    if isinstance(raised, grpc.aio.InternalError):
+        # gRPC's word for a write to a peer that is gone, where it notices that before it cancels the RPC.
+        return ApiError(ErrorCode.UNAVAILABLE, "the caller is gone")
     request_id = secrets.token_hex(8)
     log.error("rpc_failed", method=method, request_id=request_id, exc_info=raised)
     return ApiError(ErrorCode.INTERNAL, f"a fault in Playhall; request {request_id}", request_id=request_id)

@@ -32,12 +32,14 @@ SEND_S = 10.0
 
 
 async def send(context: Context, message: Any) -> None:
-    """Send on a stream; a peer that does not read for long is given up: E_UNAVAILABLE."""
+    """Send on a stream; a peer that is gone, or does not read for long, is given up: E_UNAVAILABLE."""
     try:
         async with asyncio.timeout(SEND_S):
             await context.write(message)
     except TimeoutError:
         raise ApiError(ErrorCode.UNAVAILABLE, "the peer does not read") from None
+    except grpc.aio.InternalError:
+        raise ApiError(ErrorCode.UNAVAILABLE, "the peer is gone") from None
 
 
 class WriteSession:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 __all__ = ["DevConsole", "wants_colour"]
@@ -72,11 +72,18 @@ class DevConsole:
         level = str(entry.get("level", "info"))
         if entry.get("event") != _ROOM_LOG and not self._is_severe(level):
             return
-        where = str(entry.get("room", child))
+        where = _clean(str(entry.get("room", child)))
         self._print(f"{self._paint(where, 'cyan')}  {self._paint(self._text(entry), _LEVELS.get(level))}")
-        trace = entry.get("traceback") or entry.get("exception")
-        if trace:
-            self._print(self._paint(_clean(self.translate(str(trace).rstrip())), "red"))
+        if trace := self._trace(entry):
+            self._print(self._paint(trace, "red"))
+
+    def last_lines(self, lines: Sequence[str]) -> str:
+        """The last lines of a log as text to read."""
+        shown = []
+        for line in lines:
+            entry = _entry(line)
+            shown += [line] if entry is None else [self._text(entry), self._trace(entry)]
+        return "\n".join(line for line in shown if line) or "It wrote nothing."
 
     def _is_severe(self, level: str) -> bool:
         return level in _SEVERE and not (self.only_errors and level == "warning")
@@ -87,6 +94,10 @@ class DevConsole:
         hidden = _NOT_SHOWN | _ROOM_FIELDS if "room" in entry else _NOT_SHOWN
         fields = " ".join(f"{key}={value}" for key, value in entry.items() if key not in hidden)
         return _clean(self.translate(f"{entry.get('event', '')} {fields}".rstrip()))
+
+    def _trace(self, entry: Mapping[str, Any]) -> str:
+        trace = entry.get("traceback") or entry.get("exception") or ""
+        return _clean(self.translate(str(trace).rstrip()))
 
     def _paint(self, text: str, *styles: str | None) -> str:
         codes = ";".join(_COLOURS[style] for style in styles if style)

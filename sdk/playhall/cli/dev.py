@@ -45,7 +45,7 @@ def run(path: Path, *, host: str, port: int) -> int:
         finally:
             lock.release()
     except ChildFailedError as error:
-        console.problem(f"Playhall cannot start: {error}", "\n".join(error.lines) or "It wrote nothing.")
+        console.problem(f"Playhall cannot start: {error}", console.last_lines(error.lines))
     except (ProjectFileError, StartError) as error:
         console.problem("Playhall cannot start", str(error))
     return 1
@@ -147,7 +147,7 @@ class _Dev:
         self._console.warn(f"{ended.name} {ended.why} and is started again")
         if ended.times == _SHOW_LINES_AT:
             log = self._folders.logs / f"{ended.name}.log"
-            shown = "\n".join(ended.lines) or "It wrote nothing."
+            shown = self._console.last_lines(ended.lines)
             self._console.problem(f"{ended.name} keeps ending", f"{shown}\n\nAll of its log: {log}")
 
 

@@ -216,8 +216,7 @@ def _bare(hint: Any, required: bool) -> tuple[Any, bool]:
     """
     if isinstance(hint, ForwardRef):
         found = _QUALIFIED.fullmatch(hint.__forward_arg__)
-        head, inner = found.groups() if found else (None, hint)
-        inner = ForwardRef(inner) if found else inner
+        head, inner = (found[1], ForwardRef(found[2])) if found else (None, hint)
     else:
         origin = get_origin(hint)
         head = _QUALIFIERS.get(origin)

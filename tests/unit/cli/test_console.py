@@ -81,6 +81,14 @@ def test_what_players_send_cannot_move_the_cursor() -> None:
     assert printed("roomhost", "\x1b[31mred") == "roomhost  \\x1b[31mred\n"
 
 
+def test_the_last_lines_of_a_log_are_readable() -> None:
+    console = DevConsole(Screen(), colour=False)
+    trace = "Traceback\nOSError: disk"
+    lines = ["cannot start:", log("serving", "info", pid=3), log("start_failed", "error", exception=trace)]
+    assert console.last_lines(lines) == "cannot start:\nserving pid=3\nstart_failed\nTraceback\nOSError: disk"
+    assert console.last_lines([]) == "It wrote nothing."
+
+
 def test_colours_are_for_terminals_that_want_them() -> None:
     assert wants_colour(Screen(terminal=True), {"TERM": "xterm"})
     assert wants_colour(Screen(terminal=True), {"NO_COLOR": ""})

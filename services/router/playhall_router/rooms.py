@@ -351,7 +351,8 @@ class Rooms:
         route = Route(ended.generation, stream.host_id, stream.address)
         match ended.reason:
             case pb.RoomEnded.REASON_CLOSING:
-                room.flow.closing(route)
+                room.flow.closing(route, _now())
+                self._carry_out(room)
             case pb.RoomEnded.REASON_NOT_HERE:
                 self._lose(room, route)
             case pb.RoomEnded.REASON_STOPPED:

@@ -210,9 +210,7 @@ class RoomFlow:
         if status is Ownership.DELETED:
             self._delete()
             return
-        route = self._route
-        if route is not None and self._outdates(status, owner, route):
-            self._lose(route)
+        self._leave_what_is_over()
         if status is not Ownership.LIVE:
             self._paused_until = None  # there is nobody left to wait for
         self._advance(now)
@@ -271,10 +269,12 @@ class RoomFlow:
         self._pause_if_owned(route, now)
         self._advance(now)
 
-    def closing(self, route: Route) -> None:
+    def closing(self, route: Route, now: float) -> None:
         """The generation ends; nobody can join it any more."""
         if route == self._route:
             self._closing = True
+            self._leave_what_is_over()
+            self._advance(now)
 
     def ended(self, route: Route, now: float, *, moved: bool) -> None:
         """The generation was released, was stopped, or lost its grant. `moved`: with people in it, on
@@ -323,13 +323,16 @@ class RoomFlow:
         by_status = {Ownership.DEAD: Reason.CRASH, Ownership.ASLEEP: Reason.SLEEP}
         return by_status.get(self._status or Ownership.NEW, Reason.CONNECT)
 
-    @staticmethod
-    def _outdates(status: Ownership, owner: Route, route: Route) -> bool:
-        if owner.generation > route.generation:
-            return True
-        # A dead owner may be alive for us: it is cut off from the shard, and plays on. One asleep has told
-        # its clients.
-        return owner.generation == route.generation and status is Ownership.CLOSED
+    def _leave_what_is_over(self) -> None:
+        """Leave the route where the shard knows that its generation is over."""
+        route, owner, status = self._route, self._owner, self._status
+        if route is None or owner is None or status is None or owner.generation < route.generation:
+            return
+        # A dead owner may be alive for us: it is cut off from the shard, and plays on; but where it was
+        # closing, it can neither finish that nor take anybody in. One asleep has told its clients.
+        over = status is Ownership.CLOSED or (status is Ownership.DEAD and self._closing)
+        if over or owner.generation > route.generation:
+            self._lose(route)
 
     def _lose(self, route: Route) -> None:
         self._route, self._closing = None, False

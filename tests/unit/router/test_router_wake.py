@@ -143,7 +143,7 @@ def test_an_owner_cut_off_from_the_shard_keeps_its_clients(flow: RoomFlow) -> No
 
 def test_arrivals_wait_while_a_room_closes(flow: RoomFlow) -> None:
     attached(flow)
-    flow.closing(A7)
+    flow.closing(A7, 0)
     flow.wanted(1)
     assert flow.take_outputs() == []
     flow.ended(A7, 1, moved=False)
@@ -151,9 +151,31 @@ def test_arrivals_wait_while_a_room_closes(flow: RoomFlow) -> None:
 
 
 @pytest.mark.ledger("RECO-11")
+@pytest.mark.parametrize("wanted_first", [True, False])
+def test_an_owner_that_dies_while_it_closes_is_left(flow: RoomFlow, wanted_first: bool) -> None:
+    """Its last clients are gone, so that no stream tells of its end: the shard alone does."""
+    attached(flow)
+    flow.unwanted()
+    flow.closing(A7, 0)
+    if wanted_first:
+        flow.wanted(0)
+    flow.status(Ownership.DEAD, A7, 0)
+    flow.wanted(0)
+    assert flow.take_outputs() == [Lose(A7), Place(Reason.CRASH, fresh=False)]
+
+
+def test_an_owner_cut_off_from_the_shard_is_left_when_it_closes(flow: RoomFlow) -> None:
+    attached(flow)
+    flow.unwanted()
+    flow.status(Ownership.DEAD, A7, 0)
+    assert flow.take_outputs() == []
+    flow.closing(A7, 0)
+    assert flow.take_outputs() == [Lose(A7)]
+
+
 def test_a_room_that_moves_is_woken_on_what_is_live_now(flow: RoomFlow) -> None:
     attached(flow)
-    flow.closing(A7)
+    flow.closing(A7, 0)
     flow.ended(A7, 1, moved=True)
     flow.wanted(1)
     assert flow.take_outputs()[-1] == Place(Reason.DEPLOY, fresh=True)
@@ -289,7 +311,7 @@ class FlowMachine(RuleBasedStateMachine):
 
     @rule(route=routes)
     def closing(self, route: Route) -> None:
-        self.flow.closing(route)
+        self.flow.closing(route, self.now)
 
     @rule(route=routes, moved=st.booleans())
     def ended(self, route: Route, moved: bool) -> None:

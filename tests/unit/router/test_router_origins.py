@@ -9,7 +9,9 @@ from playhall_router.origins import is_allowed
 ALLOWED = frozenset({"https://game.example", "localhost:7350"})
 
 
-@pytest.mark.parametrize("origin", ["https://game.example", "http://localhost:7350", "https://localhost:7350"])
+@pytest.mark.parametrize(
+    "origin", ["https://game.example", "http://localhost:7350", "https://localhost:7350"]
+)
 def test_origins_are_named_whole_or_by_host(origin: str) -> None:
     assert is_allowed(origin, ALLOWED)
 

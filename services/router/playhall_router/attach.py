@@ -24,11 +24,12 @@ from playhall_router.limits import ROOM_FRAMES
 from playhall_router.uplink import Uplink
 from playhall_router.wake import Route
 
-__all__ = ["SILENT_S", "Attachment", "Client", "Ended", "JoinRequest", "Link"]
+__all__ = ["CREDIT_STEP", "SILENT_S", "Attachment", "Client", "Ended", "JoinRequest", "Link"]
 
 SILENT_S = 3.0
 """A host that says nothing for this long is lost."""
-_CREDIT_STEP = 8 * 1024
+CREDIT_STEP = 8 * 1024
+"""Credit that is worth a batch of its own."""
 _APP_CODES = range(4000, 5000)
 _MAX_TICK_RATE = 255
 _MAX_TICK = (1 << 53) - 1
@@ -51,6 +52,10 @@ class Client(Protocol):
 
     def drained(self, at_least: int, now: float) -> int | None:
         """Bytes of this link's frames that have left, if there are `at_least` new ones."""
+
+    @property
+    def unreported(self) -> int:
+        """Bytes of this link's frames that `drained` has not told of yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ class Attachment:
         """The next request, if there is anything to say. `all_credit`: report even little credit."""
         items = self.uplink.take() if self.uplink else []
         request = pb.AttachRequest(items=items)
-        self._report_credit(request, 1 if items or all_credit else _CREDIT_STEP, now)
+        self._report_credit(request, 1 if items or all_credit else CREDIT_STEP, now)
         return request if items or request.drained_links else None
 
     def _report_credit(self, request: pb.AttachRequest, at_least: int, now: float) -> None:
@@ -165,11 +170,14 @@ class Attachment:
             if link.ended:
                 continue
             drained = link.client.drained(at_least, now)
-            if drained is None:
-                still.append(link)
-            else:
+            if drained is not None:
                 request.drained_links.append(link.number)
                 request.drained_bytes.append(drained)
+            # What is still on the way may be all the credit there is: then nothing more comes down, and
+            # nothing but its own draining would bring the link back here.
+            if link.client.unreported:
+                still.append(link)
+            else:
                 link.dirty = False
         self._dirty = still
 

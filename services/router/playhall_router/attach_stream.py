@@ -77,6 +77,10 @@ class AttachStream:
         self.attachment.leave(link, clean)
         self._wake.set()
 
+    def drained(self) -> None:
+        """A client has drained enough to be worth telling."""
+        self._wake.set()
+
     # Its life.
 
     async def run(self) -> None:

@@ -74,9 +74,11 @@ class Outbound:
         self._held.clear()
         self._held_bytes = 0
 
-    def offer(self, frame: bytes, unreliable: bool, backlog: Backlog) -> Verdict:
+    def offer(self, frame: bytes, unreliable: bool, backlog: Backlog, now: float) -> Verdict:
         """A frame of the room's is to go out."""
         size = len(frame)
+        if not self.waiting:
+            self._progress_at = now  # a client that had nothing to read was not slow to read it
         self._given += size
         if not unreliable:
             return Verdict.CLOSE if backlog.buffered + size > HARD_BYTES else Verdict.SEND
@@ -107,6 +109,11 @@ class Outbound:
     def unreported(self) -> int:
         """The most that `credit` could report now."""
         return self._given - self._reported
+
+    @property
+    def creditable(self) -> int:
+        """What `credit` would report now, beyond its last report."""
+        return self._drained - self._reported
 
     def drain(self, backlog: Backlog, now: float) -> None:
         """Take note of what the socket has got rid of by now."""

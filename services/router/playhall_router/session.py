@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
-from playhall_router.attach import JoinRequest, Link
+from playhall_router.attach import CREDIT_STEP, JoinRequest, Link
 from playhall_router.clock import RoomClock
 from playhall_router.connection import (
     Admit,
@@ -159,6 +159,8 @@ class Session:
         for frame in self._outbound.release(backlog):
             self.wire.send(frame)
         self._outbound.drain(backlog, now)
+        if self._stream is not None and self._outbound.creditable >= CREDIT_STEP:
+            self._stream.drained()
         return self._outbound.waiting
 
     def send(self, frame: bytes, now: float) -> None:
@@ -179,7 +181,7 @@ class Session:
             return
         wire = self.wire
         backlog = Backlog(wire.buffered(), wire.unsent() if unreliable else 0)
-        verdict = self._outbound.offer(frame, unreliable, backlog)
+        verdict = self._outbound.offer(frame, unreliable, backlog, now)
         if verdict is Verdict.SEND:
             wire.send(frame)
             if wire.buffered():
@@ -217,7 +219,14 @@ class Session:
             return None
         if self._outbound.waiting:
             self._outbound.drain(self._backlog(), now)
+            if self._outbound.waiting:
+                self._owner.slow(self)
         return self._outbound.credit(at_least)
+
+    @property
+    def unreported(self) -> int:
+        """See attach.Client."""
+        return self._outbound.unreported
 
     # How it goes on.
 

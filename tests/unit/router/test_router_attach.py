@@ -31,6 +31,8 @@ class FakeClient:
     closes: list[tuple[int, str, int]] = field(default_factory=list)
     slept: list[int] = field(default_factory=list)
     drained_bytes: int = 0
+    given_bytes: int = 0
+    reported: int = 0
 
     def deliver(self, frame: bytes, unreliable: bool, now: float) -> None:
         self.got.append((frame, unreliable))
@@ -46,7 +48,14 @@ class FakeClient:
         self.closes.append((code, reason, retry_after_ms))
 
     def drained(self, at_least: int, now: float) -> int | None:
-        return self.drained_bytes if self.drained_bytes >= at_least else None
+        if self.drained_bytes - self.reported < at_least:
+            return None
+        self.reported = self.drained_bytes
+        return self.drained_bytes
+
+    @property
+    def unreported(self) -> int:
+        return max(self.given_bytes, self.drained_bytes) - self.reported
 
 
 def request(room_uid: str = "room") -> JoinRequest:
@@ -250,6 +259,22 @@ def test_a_beat_reports_little_credit_too(attachment: Attachment) -> None:
     batch = attachment.batch(0.0, all_credit=True)
     assert batch is not None
     assert list(batch.drained_bytes) == [1]
+
+
+def test_what_drains_later_is_reported_without_anything_more_coming_down(attachment: Attachment) -> None:
+    """What is on the way to a slow client may be all its credit: then the room sends nothing more."""
+    ann, link = join(attachment)
+    attachment.batch(0.0)
+    hear(attachment, pb.Down(links=[link.number], generation=7, body=MESSAGE))
+    ann.given_bytes = 50_000
+    reports: list[int] = []
+    for drained in (9_000, 17_500, 40_000, 50_000):
+        ann.drained_bytes = drained
+        batch = attachment.batch(0.0)
+        assert batch is not None
+        reports += batch.drained_bytes
+    assert reports == [9_000, 17_500, 40_000, 50_000]
+    assert not attachment.owes_credit
 
 
 def test_a_full_queue_blames_who_filled_it(attachment: Attachment) -> None:

@@ -13,35 +13,35 @@ BUSY = Backlog(1, 0)
 
 def test_reliable_frames_go_until_the_hard_bound() -> None:
     outbound = Outbound(0.0)
-    assert outbound.offer(bytes(100), False, BUSY) is Verdict.SEND
-    assert outbound.offer(bytes(100), False, Backlog(HARD_BYTES - 100, 0)) is Verdict.SEND
-    assert outbound.offer(bytes(101), False, Backlog(HARD_BYTES - 100, 0)) is Verdict.CLOSE
+    assert outbound.offer(bytes(100), False, BUSY, 0.0) is Verdict.SEND
+    assert outbound.offer(bytes(100), False, Backlog(HARD_BYTES - 100, 0), 0.0) is Verdict.SEND
+    assert outbound.offer(bytes(101), False, Backlog(HARD_BYTES - 100, 0), 0.0) is Verdict.CLOSE
 
 
 def test_unreliable_frames_go_only_while_nothing_waits() -> None:
     outbound = Outbound(0.0)
-    assert outbound.offer(b"1", True, Backlog(0, UNSENT_BYTES)) is Verdict.SEND
-    assert outbound.offer(b"2", True, BUSY) is Verdict.HOLD
-    assert outbound.offer(b"3", True, Backlog(0, UNSENT_BYTES + 1)) is Verdict.HOLD
-    assert outbound.offer(b"4", True, CLEAR) is Verdict.HOLD  # behind those held
+    assert outbound.offer(b"1", True, Backlog(0, UNSENT_BYTES), 0.0) is Verdict.SEND
+    assert outbound.offer(b"2", True, BUSY, 0.0) is Verdict.HOLD
+    assert outbound.offer(b"3", True, Backlog(0, UNSENT_BYTES + 1), 0.0) is Verdict.HOLD
+    assert outbound.offer(b"4", True, CLEAR, 0.0) is Verdict.HOLD  # behind those held
     assert outbound.release(BUSY) == []
     assert outbound.release(CLEAR) == [b"2", b"3", b"4"]
-    assert outbound.offer(b"5", True, CLEAR) is Verdict.SEND
+    assert outbound.offer(b"5", True, CLEAR, 0.0) is Verdict.SEND
 
 
 def test_the_oldest_unreliable_frames_are_dropped() -> None:
     outbound = Outbound(0.0)
     for number in range(40):
-        outbound.offer(bytes([number]), True, BUSY)
+        outbound.offer(bytes([number]), True, BUSY, 0.0)
     assert outbound.release(CLEAR) == [bytes([number]) for number in range(24, 40)]
     assert outbound.dropped == 24
-    outbound.offer(bytes(30_000), True, BUSY)
+    outbound.offer(bytes(30_000), True, BUSY, 0.0)
     assert (outbound.release(CLEAR), outbound.dropped) == ([], 25)
 
 
 def test_credit_is_what_has_left() -> None:
     outbound = Outbound(0.0)
-    outbound.offer(bytes(1000), False, CLEAR)
+    outbound.offer(bytes(1000), False, CLEAR, 0.0)
     assert outbound.credit() is None
     outbound.drain(Backlog(600, 0), 0.1)
     assert outbound.credit() == 400
@@ -54,7 +54,7 @@ def test_credit_is_what_has_left() -> None:
 
 def test_a_client_that_does_not_read_has_its_bytes_counted_in_the_kernel() -> None:
     outbound = Outbound(0.0)
-    outbound.offer(bytes(50_000), False, CLEAR)
+    outbound.offer(bytes(50_000), False, CLEAR, 0.0)
     outbound.drain(Backlog(0, 20_000), 0.1)
     assert outbound.credit() == 30_000
 
@@ -62,32 +62,42 @@ def test_a_client_that_does_not_read_has_its_bytes_counted_in_the_kernel() -> No
 def test_dropped_frames_are_credit_too() -> None:
     outbound = Outbound(0.0)
     for _ in range(20):
-        outbound.offer(bytes(1000), True, BUSY)
+        outbound.offer(bytes(1000), True, BUSY, 0.0)
     outbound.drain(CLEAR, 0.1)
     assert outbound.credit() == 4000  # sixteen are held
 
 
 def test_credit_starts_anew_with_each_join_and_held_frames_are_gone() -> None:
     outbound = Outbound(0.0)
-    outbound.offer(bytes(1000), False, CLEAR)
-    outbound.offer(b"old", True, BUSY)
+    outbound.offer(bytes(1000), False, CLEAR, 0.0)
+    outbound.offer(b"old", True, BUSY, 0.0)
     outbound.drain(CLEAR, 0.0)
     outbound.restart(1.0)
     assert outbound.release(CLEAR) == []
-    outbound.offer(bytes(10), False, CLEAR)
+    outbound.offer(bytes(10), False, CLEAR, 0.0)
     outbound.drain(CLEAR, 1.0)
     assert outbound.credit() == 10
 
 
 def test_fifteen_seconds_without_progress_is_a_stall() -> None:
     outbound = Outbound(0.0)
-    outbound.offer(bytes(1000), False, CLEAR)
+    outbound.offer(bytes(1000), False, CLEAR, 0.0)
     outbound.drain(Backlog(900, 0), 5.0)
     assert not outbound.stalled(5.0 + STALL_S - 0.1)
     outbound.drain(Backlog(900, 0), 19.0)
     assert outbound.stalled(5.0 + STALL_S)
     outbound.drain(CLEAR, 20.0)
     assert not outbound.stalled(100.0)
+
+
+def test_a_client_with_nothing_to_read_was_not_slow_to_read_it() -> None:
+    outbound = Outbound(0.0)
+    outbound.offer(bytes(1000), False, CLEAR, 0.0)
+    outbound.drain(CLEAR, 0.1)
+    outbound.offer(bytes(1000), False, CLEAR, 60.0)
+    outbound.drain(Backlog(1000, 0), 60.1)
+    assert not outbound.stalled(60.1)
+    assert outbound.stalled(60.0 + STALL_S)
 
 
 @given(
@@ -101,7 +111,7 @@ def test_credit_only_grows_and_ends_at_what_was_given(steps: list[tuple[int, boo
     reported = given_bytes = 0
     for size, unreliable, buffered, unsent in steps:
         backlog = Backlog(buffered, unsent)
-        outbound.offer(bytes(size), unreliable, backlog)
+        outbound.offer(bytes(size), unreliable, backlog, 0.0)
         given_bytes += size
         outbound.drain(backlog, 0.0)
         credit = outbound.credit()

@@ -53,6 +53,11 @@ class FakeStream:
     def __init__(self) -> None:
         self.attachment = Attachment("host-a", 0.0)
         self.broken = False
+        self.told = 0
+        """How often it was told that a client drained."""
+
+    def drained(self) -> None:
+        self.told += 1
 
     def join(self, *arguments: Any) -> Link:
         return self.attachment.join(*arguments)
@@ -186,6 +191,22 @@ def test_a_client_that_drains_nothing_for_fifteen_seconds_is_closed(stand: Stand
     assert stand.wire.closes == []
     stand.session.timer(STALL_S)
     assert stand.wire.closes == [(CloseCode.LIMIT_EXCEEDED, "nothing was read for 15 s")]
+
+
+def test_a_slow_client_gets_its_credit_as_it_reads(stand: Stand) -> None:
+    """It has no more credit than is on its way: nothing else would make the router look again."""
+    part = b"\x05\x00" + bytes(60_000)
+    stand.wire.in_process = len(part)
+    stand.hear(body=part)
+    assert "slow" in stand.calls
+    reports: list[int] = []
+    for left in (45_000, 40_000, 20_000, 0):
+        stand.wire.in_process = left
+        stand.session.poll(1.0)
+        batch = stand.stream.attachment.batch(1.0)
+        reports += batch.drained_bytes if batch is not None else []
+    assert reports == [len(part) - 45_000, len(part) - 20_000, len(part)]
+    assert stand.stream.told == 3
 
 
 def test_frames_of_a_lost_room_reach_nobody(stand: Stand) -> None:

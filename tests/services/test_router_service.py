@@ -28,7 +28,7 @@ from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common.auth import bearer_metadata, channel
 from playhall_common.errors import ApiError, from_rpc
 from tests.support.data_client import DataClient, room_type
-from tests.support.processes import Processes, ServiceProcess
+from tests.support.processes import SERVICE_SECRET, Processes, ServiceProcess
 from tests.support.router_client import RouterClient
 from tests.support.scripted_host import HostedRoom, Member, ScriptedHost
 
@@ -586,6 +586,20 @@ async def test_a_drain_sends_everybody_elsewhere_and_exits(town: Town) -> None:
         host = town.running
         await host.until(lambda: not host.room("main").members)
     assert await asyncio.to_thread(router.wait) == 0
+
+
+@pytest.mark.asyncio
+async def test_room_hosts_are_shown_no_secret(town: Town) -> None:
+    """Tenant code runs in their processes, and sees what those are sent."""
+    for host in town.hosts:
+        host.prepared_only = True
+    router = town.router()
+    async with town.connect(router) as ann:
+        await ann.join()
+        await ann.echo("hello")
+    shown = [call for host in town.hosts for call in host.shown.items()]
+    assert {"Control", "Prepare", "Start", "Attach"} <= {method for method, _ in shown}
+    assert not any(SERVICE_SECRET in what or "authorization" in what for _, what in shown)
 
 
 @pytest.mark.asyncio

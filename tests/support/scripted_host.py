@@ -81,6 +81,8 @@ class ScriptedHost:
         """Starts wait while it is clear."""
         self.start_gate.set()
         self.address = ""
+        self.shown: dict[str, str] = {}
+        """What the newest call of each method came with, by the method's name."""
         self._changed = asyncio.Condition()
         self._streams: dict[int, asyncio.Queue[pb.AttachResponse | None]] = {}
         self._starting: dict[str, asyncio.Task[pb.StartResponse]] = {}
@@ -90,7 +92,7 @@ class ScriptedHost:
 
     async def serve(self, address: str = "127.0.0.1:0") -> None:
         """Listen."""
-        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),), interceptors=[_Overhearer(self)])
         rpc.add_SupervisorServicer_to_server(_Supervisor(self), server)
         rpc.add_RoomHostServicer_to_server(_RoomHost(self), server)
         port = server.add_insecure_port(address)
@@ -351,6 +353,18 @@ class ScriptedHost:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+class _Overhearer(grpc.aio.ServerInterceptor):
+    """Sees what tenant code could see."""
+
+    def __init__(self, host: ScriptedHost) -> None:
+        self._host = host
+
+    async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        method = handler_call_details.method.rpartition("/")[2]
+        self._host.shown[method] = repr(handler_call_details.invocation_metadata)
+        return await continuation(handler_call_details)
 
 
 class _Supervisor(rpc.SupervisorServicer):

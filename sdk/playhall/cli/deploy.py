@@ -67,6 +67,7 @@ class Deployer:
             await self._call(
                 self._supervisor.Retire,
                 roomhost_pb2.RetireRequest(project=slug, before_deploy_seq=live.deploy_seq),
+                show_key=False,  # pods run games' code, and need no key
             )
             self._moved_to = code
         self.live = build
@@ -96,7 +97,12 @@ class Deployer:
         return build
 
     async def _call(
-        self, method: Callable[..., Any], request: Any, *, but: Set[grpc.StatusCode] = frozenset()
+        self,
+        method: Callable[..., Any],
+        request: Any,
+        *,
+        but: Set[grpc.StatusCode] = frozenset(),
+        show_key: bool = True,
     ) -> Any:
         """Call until it is answered; a service may just be starting, or be started again.
 
@@ -104,11 +110,12 @@ class Deployer:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _RETRY_FOR_S
+        metadata = self._metadata if show_key else ()
         while True:
             left = deadline - loop.time()
             try:
                 return await method(
-                    request, metadata=self._metadata, timeout=min(left, _CALL_S), wait_for_ready=True
+                    request, metadata=metadata, timeout=min(left, _CALL_S), wait_for_ready=True
                 )
             except grpc.aio.AioRpcError as error:
                 if error.code() in but:

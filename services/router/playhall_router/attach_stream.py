@@ -15,7 +15,7 @@ import grpc.aio
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.roomhost.v1 import roomhost_pb2_grpc as rpc
 from playhall_common import logs
-from playhall_common.auth import channel, service_metadata
+from playhall_common.auth import channel
 from playhall_common.errors import ApiError
 from playhall_router.attach import Attachment, Client, Ended, JoinRequest, Link
 from playhall_router.wake import Route
@@ -40,7 +40,6 @@ class AttachStream:
         route: Route,
         *,
         router_id: str,
-        secret: str,
         now: float,
         on_ended: Callable[[AttachStream, Ended], None],
         host_token: Callable[[str], Awaitable[str]],
@@ -49,7 +48,6 @@ class AttachStream:
         self.address = route.address
         self.attachment = Attachment(route.host_id, now)
         self._router_id = router_id
-        self._metadata = service_metadata(secret)
         self._on_ended = on_ended
         self._host_token = host_token
         self._wake = asyncio.Event()
@@ -88,7 +86,7 @@ class AttachStream:
         target = channel(self.address)
         try:
             async with asyncio.TaskGroup() as group:
-                call = rpc.RoomHostStub(target).Attach(metadata=self._metadata)
+                call = rpc.RoomHostStub(target).Attach()
                 group.create_task(self._write(call))
                 group.create_task(self._beat())
                 group.create_task(self._renew_token())

@@ -2,6 +2,8 @@
 
 One Control stream to each supervisor feeds `Placement`. A pod that is not heard for 3 s is left out.
 Processes are dialled at the addresses their pods give; nobody registers here.
+
+Calls to pods show no secret: tenant code runs there, and sees what its process is sent.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.roomhost.v1 import roomhost_pb2_grpc as rpc
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common import logs
-from playhall_common.auth import channel, service_metadata
+from playhall_common.auth import channel
 from playhall_common.errors import ApiError, from_rpc
 from playhall_router.placement import Placement, Pod, Process
 from playhall_router.registry import Registry, RoomEntry
@@ -55,10 +57,9 @@ class Refused:
 class Hosts:
     """Supervisors and room host processes, as a client."""
 
-    def __init__(self, supervisors: list[str], registry: Registry, secret: str, router_id: str) -> None:
+    def __init__(self, supervisors: list[str], registry: Registry, router_id: str) -> None:
         self.placement = Placement()
         self._registry = registry
-        self._metadata = service_metadata(secret)
         self._router_id = router_id
         self._supervisors = {address: channel(address) for address in supervisors}
         self._processes: dict[str, grpc.aio.Channel] = {}
@@ -126,9 +127,7 @@ class Hosts:
         for address in self.placement.pods(build.project):
             stub = rpc.SupervisorStub(self._supervisors[address])
             try:
-                got = await stub.Prepare(
-                    pb.PrepareRequest(build=build), metadata=self._metadata, timeout=START_S
-                )
+                got = await stub.Prepare(pb.PrepareRequest(build=build), timeout=START_S)
             except grpc.aio.AioRpcError as failure:
                 refused = from_rpc(failure)
                 if refused.code is ErrorCode.INVALID:
@@ -146,7 +145,7 @@ class Hosts:
         self.placement.started(process.host_id)
         try:
             stub = rpc.RoomHostStub(self._channel(process.address))
-            got = await stub.Start(request, metadata=self._metadata, timeout=START_S)
+            got = await stub.Start(request, timeout=START_S)
         except grpc.aio.AioRpcError as failure:
             raise from_rpc(failure) from failure
         finally:
@@ -181,7 +180,7 @@ class Hosts:
 
     async def _follow(self, address: str, on_stopped: Callable[[str, Route, int], None]) -> None:
         stub = rpc.SupervisorStub(self._supervisors[address])
-        call = stub.Control(metadata=self._metadata, wait_for_ready=True)
+        call = stub.Control(wait_for_ready=True)
         try:
             await call.write(pb.ControlRequest(router_id=self._router_id))
             while True:

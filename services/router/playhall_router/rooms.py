@@ -79,7 +79,6 @@ class Rooms:
         self._hosts = hosts
         self._hints = hints
         self._router_id = router_id
-        self._secret = secret
         self._rooms: dict[str, Room] = {}
         self._streams: dict[tuple[str, str], AttachStream] = {}
         self._wakes = WakeQueue()
@@ -313,7 +312,7 @@ class Rooms:
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = AttachStream(
-                route, router_id=self._router_id, secret=self._secret, now=_now(), on_ended=self._ended,
+                route, router_id=self._router_id, now=_now(), on_ended=self._ended,
                 host_token=self._host_token,
             )  # fmt: skip
             self._tasks.start(self._run(stream, key), f"attach {route.address}")

@@ -42,7 +42,7 @@ class Router:
         secret = config.service_secret
         self.router_id = secrets.token_hex(8)
         self.registry = Registry(config.data_address, secret)
-        self.hosts = Hosts(config.hosts, self.registry, secret, self.router_id)
+        self.hosts = Hosts(config.hosts, self.registry, self.router_id)
         self.hints = Hints(config.redis_url)
         self.rooms = Rooms(self.registry, self.hosts, self.hints, router_id=self.router_id, secret=secret)
         self.ready = False

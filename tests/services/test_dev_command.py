@@ -61,11 +61,11 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
         yield server
 
 
-def launch(game: Path, log: Path, **environment: str) -> subprocess.Popen[bytes]:
-    """Start it and do not wait for anything."""
+def launch(game: Path, log: Path, *under: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start it, under another command perhaps, and do not wait for anything."""
     with log.open("wb") as out:
         return subprocess.Popen(
-            [PLAYHALL, "dev", game, "--port", "0"], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            [*under, PLAYHALL, "dev", game, "--port", "0"], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             env={**os.environ, **environment}, process_group=0,
         )  # fmt: skip
 
@@ -141,6 +141,18 @@ def test_a_signal_while_it_starts_ends_it_whole(
     if "starting services" in said:
         assert process.returncode == 0
         assert "Traceback" not in said
+
+
+def test_under_nohup_it_outlives_its_terminal(game: Path, tmp_path: Path) -> None:
+    log = tmp_path / "dev.log"
+    process = launch(game, log, "nohup")
+    try:
+        until(lambda: "starting services" in log.read_text())
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "http://" in log.read_text())
+    finally:
+        process.terminate()
+        process.wait(ENDS_S)
 
 
 def test_code_that_is_broken_at_the_start_is_said_and_mending_it_is_enough(

@@ -26,7 +26,6 @@ from playhall.cli.project import ProjectFile, ProjectFileError, load
 
 __all__ = ["run"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_LINES_AT = 2
 
 
@@ -67,7 +66,7 @@ class _Dev:
 
     async def run(self, host: str, port: int) -> int:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in _stop_signals():
             loop.add_signal_handler(number, self._signalled)
         self._console.title(self._project.project.slug)
         cluster = Cluster(
@@ -149,6 +148,12 @@ class _Dev:
             log = self._folders.logs / f"{ended.name}.log"
             shown = self._console.last_lines(ended.lines)
             self._console.problem(f"{ended.name} keeps ending", f"{shown}\n\nAll of its log: {log}")
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """Ctrl-C, a plain kill, and a terminal that is closed, unless nohup says to outlive that."""
+    outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if outlives else [signal.SIGHUP])]
 
 
 async def _end(*tasks: asyncio.Task[object]) -> None:

@@ -22,7 +22,7 @@ TICK_RATE = 20
 
 
 @pytest.mark.timeout(150)
-@pytest.mark.ledger("HIB-08", "HIB-11", "HIB-23", "ENT-06", "STATE-11", "STATE-21", "STATE-22", "RECO-02")
+@pytest.mark.ledger("HIB-08", "HIB-11", "ENT-06", "STATE-21", "STATE-22", "RECO-02")
 async def test_an_empty_room_hibernates_after_30_seconds_and_wakes_with_its_state(dev: DevServer) -> None:
     async with enter(dev, "idle") as alice:
         player, token = alice.player, alice.client.guest_token

@@ -20,16 +20,7 @@ SECOND_OF_TICKS = 20
 
 
 @pytest.mark.ledger(
-    "RECO-02",
-    "RECO-04",
-    "RECO-08",
-    "RST-08",
-    "RST-10",
-    "HOOK-04",
-    "CODE-09",
-    "STATE-11",
-    "STATE-21",
-    "STATE-22",
+    "RECO-02", "RECO-04", "RECO-08", "RST-08", "RST-10", "HOOK-04", "CODE-09", "STATE-21", "STATE-22"
 )
 async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(dev: DevServer) -> None:
     players = [Player(dev.url, "stand", "main", schema) for _ in range(3)]

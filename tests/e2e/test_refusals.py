@@ -71,7 +71,7 @@ async def test_those_who_may_not_come_in_are_told_why(dev: DevServer) -> None:
                 assert (await client.closed())[0] == ROOM_NOT_FOUND
 
 
-@pytest.mark.ledger("RTR-08", "CODE-04", "CODE-07", "CODE-13", "RECO-07", "HOOK-21", "PRES-06")
+@pytest.mark.ledger("RTR-08", "CODE-04", "CODE-07", "CODE-13", "RECO-07", "PRES-06")
 async def test_seats_belong_to_players(dev: DevServer) -> None:
     async with undisturbed(dev), pair(dev) as one, pair(dev) as two:
         assert await refused(pair(dev)) == ROOM_FULL

@@ -189,7 +189,6 @@ def test_writes(vector: dict[str, Any]) -> None:
     assert frames.encode_client(frame).hex() == vector["hex"]
 
 
-@pytest.mark.ledger("PRED-31")
 @pytest.mark.parametrize("vector", INPUTS, ids=INPUT_IDS)
 def test_compact_inputs(vector: dict[str, Any]) -> None:
     schema = Schema(input=Control)

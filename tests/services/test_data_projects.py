@@ -39,7 +39,6 @@ async def code_of(client: DataClient, method: str, **fields: object) -> ErrorCod
     return caught.value.code
 
 
-@pytest.mark.ledger("TERM-03")
 @pytest.mark.asyncio
 async def test_a_slug_is_taken_once_and_for_all(address: str) -> None:
     async with DataClient(address) as data:

@@ -183,7 +183,6 @@ async def test_ids_and_join_codes_are_made_up(address: str) -> None:
         assert all(len(code) == 6 and not set(code) & set("01OIL") for code in codes)
 
 
-@pytest.mark.ledger("HIB-31")
 @pytest.mark.asyncio
 async def test_a_rooms_own_retention_goes_before_the_projects(address: str) -> None:
     async with DataClient(address) as data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -164,7 +165,7 @@ async def player_token(town: Town, **claims: Any) -> str:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RTR-02", "RTR-05", "RTR-07", "JOIN-07")
+@pytest.mark.ledger("RTR-02", "RTR-05", "RTR-07")
 async def test_a_guest_makes_a_room_and_plays(town: Town) -> None:
     router = town.router()
     async with town.connect(router) as ann:
@@ -586,6 +587,41 @@ async def test_a_drain_sends_everybody_elsewhere_and_exits(town: Town) -> None:
         host = town.running
         await host.until(lambda: not host.room("main").members)
     assert await asyncio.to_thread(router.wait) == 0
+
+
+@pytest.mark.asyncio
+async def test_a_grant_that_was_lost_on_its_way_does_not_shut_the_room(town: Town) -> None:
+    """The shard hears the host and calls it the owner; the host knows nothing of the room."""
+    router, second = town.routers(2)
+    async with town.connect(router) as ann:
+        await ann.join()
+    host = town.running
+    await host.until(lambda: not host.room("main").members)
+    lost = host.rooms.pop(host.room("main").uid)
+    async with town.connect(second) as ben:
+        await ben.join()
+        assert host.room("main").generation > lost.generation
+
+
+@pytest.mark.asyncio
+async def test_no_host_ends_the_room_of_another(town: Town) -> None:
+    router = town.router()
+    async with town.connect(router) as ann, town.connect(router, room="other") as ben:
+        await ann.join()
+        host = town.running
+        host.refuse_starts = ErrorCode.BUSY
+        await ben.join()
+        stranger = next(each for each in town.hosts if each is not host)
+        room = host.room("main")
+        for generation in (room.generation, room.generation + 100):
+            forged = dataclasses.replace(room, generation=generation)
+            for reason in (pb.RoomEnded.REASON_RELEASED, pb.RoomEnded.REASON_STOPPED):
+                stranger.end(forged, reason, CloseCode.ROOM_STOPPED)
+        await ben.echo("all of it was heard")
+        await ann.echo("and nothing happened")
+    async with town.connect(router) as cid:
+        await cid.join()
+        assert host.room("main").generation == room.generation
 
 
 @pytest.mark.asyncio

@@ -304,7 +304,6 @@ async def test_a_damaged_or_missing_object_is_not_taken_for_an_empty_room(shard:
         assert (await store.open(uid, "h2")).state == [b"precious"]
 
 
-@pytest.mark.ledger("RST-09")
 @pytest.mark.asyncio
 async def test_after_the_loss_of_the_volume_rooms_come_from_objects(shard: Shard) -> None:
     uid = new_uid()

@@ -8,7 +8,7 @@ function started(): RoomClock {
   return clock;
 }
 
-describe("[CLK-03] the room's tick", () => {
+describe("the room's tick", () => {
   test("goes on from the welcome", () => {
     const clock = started();
     expect(clock.tick(1_000)).toBeCloseTo(100.5);

@@ -176,7 +176,7 @@ describe("entities", () => {
     expect(room.told).toEqual(["change dot 3 y"]);
   });
 
-  test("[OWN-14] the owner's writable field is its own until the room corrects it", () => {
+  test("the owner's writable field is its own until the room corrects it", () => {
     const room = new Room();
     room.update({ change: [{ id: 1, kind: Mine, values: { moves: 2, volume: 7 } }] });
     expect(room.told).toEqual(["change mine 1 moves"]);

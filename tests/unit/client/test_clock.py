@@ -18,7 +18,6 @@ def test_between_pongs_it_runs_at_the_rooms_rate() -> None:
     assert [clock.tick(now) for now in (0.0, 0.5, 2.0)] == [100.0, 110.0, 140.0]
 
 
-@pytest.mark.ledger("CLK-03")
 def test_a_pong_tells_the_tick_of_half_a_round_trip_ago_so_asymmetry_is_half_an_error() -> None:
     # The way there takes 0.3 s and the way back 0.1 s: at 0.3 s the room was at tick 200.
     clock = started(0.0)

@@ -51,13 +51,11 @@ def test_rooms_spread_evenly_over_slots() -> None:
     assert max(counts) <= 64
 
 
-@pytest.mark.ledger("TERM-03")
 @pytest.mark.parametrize("slug", ["abc", "a" * 40, "a-b-c", "dots2"])
 def test_a_slug(slug: str) -> None:
     assert ids.is_project_slug(slug)
 
 
-@pytest.mark.ledger("TERM-03")
 @pytest.mark.parametrize(
     "slug", ["", "ab", "a" * 41, "1ab", "-ab", "ab-", "a--b", "Abc", "a_b", "äbc", "abc\n", "abc ", "a.b"]
 )

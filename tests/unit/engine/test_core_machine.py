@@ -17,7 +17,7 @@ from playhall.engine.kinds import stored_values
 from playhall.room import Connection, Entity, Json, Room, Schema, f32, owner_only, u8, u32, writable
 from tests.support.rooms import PLENTY, Driver, TestClient
 
-pytestmark = pytest.mark.ledger("ENT-08", "ENT-17", "RECO-03", "RECO-04", "RST-01", "RST-10", "STATE-16")
+pytestmark = pytest.mark.ledger("ENT-08", "ENT-17", "RECO-03", "RECO-04", "RST-10", "STATE-16")
 
 PLAYERS = ("ann", "bob", "cy")
 

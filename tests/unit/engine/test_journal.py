@@ -32,7 +32,6 @@ def test_the_first_write_is_a_base_and_records_are_chained() -> None:
     assert written.journal.settled
 
 
-@pytest.mark.ledger("RST-05")
 def test_a_base_is_due_30_s_after_the_last_if_there_were_records() -> None:
     written = Written()
     written.journal.write(b"", 1, 0, 100.0)
@@ -43,7 +42,6 @@ def test_a_base_is_due_30_s_after_the_last_if_there_were_records() -> None:
     assert written.journal.next_deadline is None
 
 
-@pytest.mark.ledger("RST-05")
 def test_a_base_follows_4096_records() -> None:
     written = Written()
     for version in range(1, MAX_LOG_RECORDS + 2):
@@ -53,7 +51,6 @@ def test_a_base_follows_4096_records() -> None:
     assert sum(isinstance(o, BaseOut) for o in written.outputs) == 2
 
 
-@pytest.mark.ledger("RST-05")
 def test_a_base_follows_a_log_of_4_mb() -> None:
     written = Written()
     written.journal.write(b"", 1, 0, 0.0)

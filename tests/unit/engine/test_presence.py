@@ -121,7 +121,7 @@ def test_room_code_sets_name_and_status(driver: Driver) -> None:
         driver.room.presence.set("nobody", name="x")
 
 
-@pytest.mark.ledger("PRES-03", "PRES-09")
+@pytest.mark.ledger("PRES-09")
 @pytest.mark.parametrize(
     "values",
     [
@@ -154,7 +154,6 @@ def test_a_status_set_by_the_room_corrects_what_the_player_shows_itself(driver: 
     assert ann.replica.presence()["ann"]["status"] is None
 
 
-@pytest.mark.ledger("PRES-13")
 @pytest.mark.parametrize("meta", ["kick", "refuse"])
 def test_who_is_refused_in_on_join_is_never_shown(driver: Driver, meta: str) -> None:
     ann = driver.join("ann")
@@ -181,7 +180,7 @@ def test_who_is_refused_on_a_reconnect_stays_until_the_grace_is_over(driver: Dri
     assert "bob" not in driver.room.presence
 
 
-@pytest.mark.ledger("PRES-14", "STATE-24")
+@pytest.mark.ledger("STATE-24")
 def test_presence_is_empty_after_a_wake(driver: Driver) -> None:
     driver.join("ann")
     driver.room.presence.set("ann", status="here")

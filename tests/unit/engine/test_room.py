@@ -49,7 +49,7 @@ def test_connections_are_of_the_class_the_room_names() -> None:
     assert type(other.room.connections["bob"]) is Seat
 
 
-@pytest.mark.ledger("HOOK-19", "HOOK-22")
+@pytest.mark.ledger("HOOK-22")
 def test_what_a_room_knows_of_itself() -> None:
     driver = Driver(Game)
     room = driver.room

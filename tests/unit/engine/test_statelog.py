@@ -107,7 +107,7 @@ class Book:
         assert {p.player: p.values for p in saved.privates} == privates
 
 
-@pytest.mark.ledger("RST-01", "ENT-06", "STATE-11", "STATE-18", "OWN-05")
+@pytest.mark.ledger("ENT-06", "STATE-18", "OWN-05")
 def test_everything_comes_back_from_a_base() -> None:
     book = Book()
     full = Everything(
@@ -126,7 +126,7 @@ def test_everything_comes_back_from_a_base() -> None:
     assert [(p.player, p.seen) for p in saved.privates] == [("ann", 12.5)]
 
 
-@pytest.mark.ledger("RST-03", "RST-01")
+@pytest.mark.ledger("RST-03")
 def test_records_hold_what_changed() -> None:
     book = Book()
     one, two = Everything(data=bytes(1000)), Everything()

@@ -103,7 +103,6 @@ def test_only_the_last_value_travels_and_no_change_sends_nothing(driver: Driver)
     assert driver.outputs == []
 
 
-@pytest.mark.ledger("STATE-10")
 def test_of_a_hidden_entity_nothing_is_ever_sent(driver: Driver) -> None:
     trap = driver.room.entities.add(Trap())
     ann = driver.join("ann")
@@ -166,7 +165,7 @@ def test_owner_only_fields_go_to_the_owner_alone(driver: Driver) -> None:
     driver.assert_in_sync(ann)
 
 
-@pytest.mark.ledger("OWN-06", "OWN-15", "OWN-17")
+@pytest.mark.ledger("OWN-06")
 def test_what_room_code_writes_over_an_owner_is_sent_as_a_correction(driver: Driver) -> None:
     dot = driver.room.entities.add(Dot(), owner="ann")
     ann, bob = driver.join("ann"), driver.join("bob")
@@ -330,7 +329,6 @@ def test_a_resume_without_changes_still_answers_with_an_update(driver: Driver) -
     assert {type(operation) for operation in last(again).operations} == {Correct}
 
 
-@pytest.mark.ledger("OWN-18")
 def test_a_resume_corrects_all_that_owners_write(driver: Driver) -> None:
     dot = driver.room.entities.add(Dot(pose=1), owner="ann")
     other = driver.room.entities.add(Dot(pose=1), owner="bob")

@@ -81,11 +81,11 @@ class Hosts:
         for each in [*self._supervisors.values(), *self._processes.values()]:
             await each.close(None)
 
-    async def start_room(self, entry: RoomEntry, reason: Reason) -> Route | Refused:
-        """Start a room on a host of its build that has room, or find who runs it."""
+    async def start_room(self, entry: RoomEntry, reason: Reason, host_id: str = "") -> Route | Refused:
+        """Start a room on a host of its build that has room, or find who runs it. `host_id` is tried first."""
         try:
             request = await self._request(entry, reason)
-            return await self._try_hosts(entry, request)
+            return await self._try_hosts(entry, request, host_id)
         except ApiError as error:
             return _refusal(error)
 
@@ -102,12 +102,12 @@ class Hosts:
             request.join_code = room.join_code
         return request
 
-    async def _try_hosts(self, entry: RoomEntry, request: pb.StartRequest) -> Route | Refused:
+    async def _try_hosts(self, entry: RoomEntry, request: pb.StartRequest, host_id: str) -> Route | Refused:
         build = _host_build(entry.build)
         tried: set[str] = set()
         refused: ApiError = ApiError(ErrorCode.BUSY, "no room host has room")
         for _ in range(_MAX_TRIES):
-            process = self.placement.pick(build.project, build.build_id, tried)
+            process = self.placement.pick(build.project, build.build_id, tried, host_id)
             try:
                 if process is None:
                     process = await self._prepare(build, tried)

@@ -81,8 +81,10 @@ class Placement:
         """Where all processes are."""
         return {process.address for pod in self._pods.values() for process in pod.processes}
 
-    def pick(self, project: str, build_id: str, tried: Iterable[str] = ()) -> Process | None:
-        """The fullest process of the build that has room, but for those tried."""
+    def pick(
+        self, project: str, build_id: str, tried: Iterable[str] = (), wanted: str = ""
+    ) -> Process | None:
+        """The fullest process of the build that has room, but for those tried; the wanted one, if it runs."""
         tried = frozenset(tried)
         best: Process | None = None
         best_rooms = -1
@@ -91,7 +93,10 @@ class Placement:
                 continue
             for process in pod.processes:
                 rooms = process.rooms + self._starting[process.host_id]
-                fits = not process.draining and process.build_id == build_id and rooms < process.max_rooms
+                fits = not process.draining and process.build_id == build_id
+                if fits and process.host_id == wanted and process.host_id not in tried:
+                    return process  # the room counts there already
+                fits = fits and rooms < process.max_rooms
                 if fits and rooms > best_rooms and process.host_id not in tried:
                     best, best_rooms = process, rooms
         return best

@@ -284,7 +284,7 @@ class Rooms:
         if room.entry.type is None:
             text = f"the live build has no room type {room.entry.room.room_type!r}"
             return Refused(Refusal.FAILED, CloseCode.WRONG_ROOM_TYPE, text)
-        return await self._hosts.start_room(room.entry, place.reason)
+        return await self._hosts.start_room(room.entry, place.reason, place.host_id)
 
     # What is heard.
 
@@ -348,12 +348,16 @@ class Rooms:
         if room is None:
             return
         route = Route(ended.generation, stream.host_id, stream.address)
+        if not (room.flow.knows(route) or any(session.route == route for session in room.attached)):
+            return  # no host speaks for another, nor of what has long been over
         match ended.reason:
             case pb.RoomEnded.REASON_CLOSING:
                 room.flow.closing(route, _now())
                 self._carry_out(room)
             case pb.RoomEnded.REASON_NOT_HERE:
-                self._lose(room, route)
+                room.flow.unknown(route, _now())
+                self._do(room, Lose(route))
+                self._carry_out(room)
             case pb.RoomEnded.REASON_STOPPED:
                 self._stop(room, route, ended.code)
             case pb.RoomEnded.REASON_RELEASED | pb.RoomEnded.REASON_FENCED:
@@ -365,7 +369,7 @@ class Rooms:
     def stopped(self, room_uid: str, route: Route, code: int) -> None:
         """A supervisor says that the room blocked its process, which it kills for that. May be said again."""
         room = self._rooms.get(room_uid)
-        if room is None or room.flow.is_over(route.generation):
+        if room is None or room.flow.is_over(route.generation) or not room.flow.knows(route):
             return
         # The process may have been silent for long enough that its people wait for it already.
         is_newest = room.flow.route is None or room.flow.route == route

@@ -80,10 +80,13 @@ class Refusal(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Start the room somewhere; answer with `started` or `refused`. `fresh`: look its build up anew."""
+    """Start the room somewhere; answer with `started` or `refused`. `fresh`: look its build up anew.
+    `host_id`: the process that can, if there is only one.
+    """
 
     reason: Reason
     fresh: bool
+    host_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,8 @@ class RoomFlow:
         self._status: Ownership | None = None
         self._owner: Route | None = None
         self._gone = 0
+        self._last: Route | None = None
+        self._orphan: Route | None = None
         self._wanted = False
         self._placing = False
         self._fresh = False
@@ -150,6 +155,10 @@ class RoomFlow:
     def is_over(self, generation: int) -> bool:
         """Whether this generation's end is known."""
         return generation <= self._gone
+
+    def knows(self, route: Route) -> bool:
+        """Whether the room runs there, or did until just now: only then may the process speak of its end."""
+        return route in (self._route, self._owner, self._last)
 
     @property
     def placing(self) -> bool:
@@ -262,12 +271,22 @@ class RoomFlow:
     # What becomes of the route.
 
     def failed(self, route: Route, now: float) -> None:
-        """The process does not answer, broke off, or does not know the generation."""
+        """The process does not answer, or broke off."""
         if route != self._route:
             return
         self._lose(route)
         self._pause_if_owned(route, now)
         self._advance(now)
+
+    def unknown(self, route: Route, now: float) -> None:
+        """The process runs, and does not know the generation.
+
+        It was granted the room this moment, or the grant was lost on its way. While the shard hears the
+        process it gives the room to nobody else, but it does to this one: so the room is started there.
+        """
+        if route == self._route:
+            self._orphan = route
+        self.failed(route, now)
 
     def closing(self, route: Route, now: float) -> None:
         """The generation ends; nobody can join it any more."""
@@ -301,6 +320,8 @@ class RoomFlow:
         if self._status is Ownership.DELETED:
             self._delete()
             return
+        if self._place_orphan():
+            return
         self._adopt()
         if self._route is not None:
             if not self._closing:
@@ -308,6 +329,15 @@ class RoomFlow:
         elif self._status is not None or self._gone:
             self._placing = True
             self._outputs.append(Place(self._reason(), self._fresh))
+
+    def _place_orphan(self) -> bool:
+        orphan, self._orphan = self._orphan, None
+        owned = self._status is Ownership.LIVE and orphan is not None and orphan == self._owner
+        if orphan is None or not owned or self._route is not None:
+            return False
+        self._placing = True
+        self._outputs.append(Place(self._reason(), self._fresh, orphan.host_id))
+        return True
 
     def _adopt(self) -> None:
         """Take the owner that the shard names, unless its end is known here already."""
@@ -335,7 +365,7 @@ class RoomFlow:
             self._lose(route)
 
     def _lose(self, route: Route) -> None:
-        self._route, self._closing = None, False
+        self._route, self._closing, self._last = None, False, route
         self._outputs.append(Lose(route))
 
     def _pause_if_owned(self, route: Route, now: float) -> None:

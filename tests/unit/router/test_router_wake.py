@@ -127,6 +127,51 @@ def test_a_host_the_shard_still_hears_is_tried_again_and_never_taken_from(flow: 
     assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
 
 
+def test_an_owner_that_does_not_know_its_generation_starts_the_room(flow: RoomFlow) -> None:
+    """Its grant was lost on the way. The shard hears it, and gives the room to nobody else."""
+    attached(flow)
+    flow.wanted(1.0)
+    flow.take_outputs()
+    flow.unknown(A7, 1.0)
+    assert flow.take_outputs() == [Lose(A7)]
+    flow.timer(1.05)
+    assert flow.take_outputs() == [Place(Reason.CONNECT, fresh=False, host_id="host-a")]
+    flow.started(Route(8, "host-a", "a:1"), 1.1)
+    assert Attach(Route(8, "host-a", "a:1")) in flow.take_outputs()
+
+
+def test_an_owner_that_neither_knows_nor_starts_the_room_is_asked_again(flow: RoomFlow) -> None:
+    attached(flow)
+    flow.wanted(1.0)
+    flow.unknown(A7, 1.0)
+    flow.timer(1.05)
+    flow.take_outputs()
+    flow.refused(Refusal.BUSY, 1.1)
+    flow.timer(1.3)
+    assert flow.take_outputs() == [StoreHint(A7), Attach(A7)]
+
+
+def test_a_dead_owner_that_did_not_know_its_generation_is_left(flow: RoomFlow) -> None:
+    attached(flow)
+    flow.wanted(1.0)
+    flow.unknown(A7, 1.0)
+    flow.take_outputs()
+    flow.status(Ownership.DEAD, A7, 1.01)
+    assert flow.take_outputs() == [Place(Reason.CRASH, fresh=False)]
+
+
+def test_only_who_runs_the_room_speaks_of_it(flow: RoomFlow) -> None:
+    assert not flow.knows(A7)
+    attached(flow)
+    assert flow.knows(A7)
+    assert not flow.knows(Route(7, "host-b", "b:1"))
+    assert not flow.knows(Route(9, "host-a", "a:1"))
+    flow.failed(A7, 1)
+    flow.status(Ownership.LIVE, B8, 1)
+    assert flow.knows(A7)  # its last word may have been on its way
+    assert flow.knows(B8)
+
+
 def test_another_owner_takes_the_clients_over(flow: RoomFlow) -> None:
     attached(flow)
     flow.status(Ownership.LIVE, B8, 1)
@@ -308,6 +353,10 @@ class FlowMachine(RuleBasedStateMachine):
     @rule(route=routes)
     def failed(self, route: Route) -> None:
         self.flow.failed(route, self.now)
+
+    @rule(route=routes)
+    def unknown(self, route: Route) -> None:
+        self.flow.unknown(route, self.now)
 
     @rule(route=routes)
     def closing(self, route: Route) -> None:

@@ -314,7 +314,8 @@ class RunningRoom:
         self._around.scheduler.set_timer(self, self.core.next_timer())
         if self._early and status is Status.ACTIVE:
             early, self._early = self._early, {}
-            for number, request in early.items():
+            # Who was in before a failover has its seat before newcomers.
+            for number, request in sorted(early.items(), key=lambda item: not item[1].was_joined):
                 self.join(number, request)
 
     # What the core says.

@@ -82,7 +82,7 @@ class Hosts:
             await each.close(None)
 
     async def start_room(self, entry: RoomEntry, reason: Reason, host_id: str = "") -> Route | Refused:
-        """Start a room on a host of its build that has room, or find who runs it. `host_id` is tried first."""
+        """Start a room on a host of its build that has room, `host_id` before others, or find who runs it."""
         try:
             request = await self._request(entry, reason)
             return await self._try_hosts(entry, request, host_id)

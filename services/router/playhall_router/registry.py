@@ -30,6 +30,8 @@ DEADLINE_S = 5.0
 _FRESH_S = 1.0
 _STALE_S = 600.0
 _TOKEN_MARGIN_S = 300.0
+_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.LIMIT, ErrorCode.INTERNAL})
+"""Data did not answer, had too much to do, or is at fault: what it said before is as good as ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Registry:
 
     def shards_moved(self) -> None:
         """A shard was not where the map said."""
-        self._shards.drop("")
+        self._shards.expire("", time.monotonic())
 
     async def host_token(self, project: str, build_id: str, host_id: str) -> str:
         """A token for a room host process, good for five minutes at least while data answers."""
@@ -157,7 +159,7 @@ class Registry:
         try:
             issued = await self._once(("token", *key), ask)
         except ApiError as error:
-            if known is not None and left_s > DEADLINE_S and error.code is ErrorCode.UNAVAILABLE:
+            if known is not None and left_s > DEADLINE_S and error.code in _AWAY:
                 return known.token
             raise
         self._forget_tokens()
@@ -177,10 +179,12 @@ class Registry:
         try:
             answer = await self._once(question, ask)
         except ApiError as error:
-            stale = cache.stale(key, time.monotonic())
-            if error.code is ErrorCode.UNAVAILABLE and stale is not None:
-                return stale
-            cache.drop(key)
+            if error.code in _AWAY:
+                stale = cache.stale(key, time.monotonic())
+                if stale is not None:
+                    return stale
+            else:
+                cache.drop(key)
             raise
         cache.put(key, answer, time.monotonic())
         return answer

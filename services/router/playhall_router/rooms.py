@@ -120,8 +120,8 @@ class Rooms:
             room = self._rooms[uid] = Room(entry)
             self._watches.watch(uid)
             self._tasks.start(self._read_hint(room), f"hint {uid}")
-        if not room.attached:
-            # Who is in plays on the build of before, and after a crash comes back to it.
+        if not room.people:
+            # Who is in plays on the build of before, and after a crash comes back to it, whoever comes then.
             room.entry = entry
         room.empty_at = None
         room.waiting.add(session)
@@ -199,7 +199,8 @@ class Rooms:
         now = _now()
         match output:
             case Attach():
-                for session in list(room.waiting):
+                # Who was in before a failover comes before newcomers, and has its seat (protocols, M7).
+                for session in sorted(room.waiting, key=lambda each: each.rank):
                     session.attach(now)
             case Lose(route):
                 for session in [each for each in room.attached if each.route == route]:

@@ -147,6 +147,11 @@ class Session:
         self._carry_out(now)
 
     @property
+    def rank(self) -> tuple[bool, float]:
+        """Orders those who wait for a room: first who was in, then who came first."""
+        return not self.connection.was_joined, self.opened_at
+
+    @property
     def dropped(self) -> int:
         """Unreliable frames that were dropped."""
         return self._outbound.dropped

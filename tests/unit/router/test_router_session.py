@@ -209,6 +209,13 @@ def test_a_slow_client_gets_its_credit_as_it_reads(stand: Stand) -> None:
     assert stand.stream.told == 3
 
 
+def test_who_was_in_is_asked_in_before_newcomers(stand: Stand) -> None:
+    early, late = Stand().session, Session(Stand(), FakeWire(), "c2", now=9.0, connected_at_ms=9)
+    stand.route = None
+    stand.session.lost(10.0)
+    assert sorted([late, early, stand.session], key=lambda each: each.rank) == [stand.session, early, late]
+
+
 def test_frames_of_a_lost_room_reach_nobody(stand: Stand) -> None:
     link = stand.session.link
     assert link is not None

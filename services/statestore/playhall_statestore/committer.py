@@ -18,7 +18,7 @@ from playhall.engine.codes import ErrorCode
 from playhall_common import logs
 from playhall_statestore import meters
 from playhall_statestore.model import Change, Now
-from playhall_statestore.requests import EndStream, Output, Part, Refused, Reply, Request
+from playhall_statestore.requests import EndStream, Hello, Output, Part, Refused, Reply, Request, Ticks
 from playhall_statestore.shard import Shard
 from playhall_statestore.volume import DiskFullError
 from playhall_statestore.writer import Writer
@@ -28,14 +28,25 @@ __all__ = ["EXIT_UNKNOWN_COMMIT", "Committer", "wall_clock"]
 BATCH_BYTES = 256 * 1024
 BATCH_REQUESTS = 2_000
 EXIT_UNKNOWN_COMMIT = 70
-# What a request weighs besides the bytes it carries.
+# What a request weighs besides the bytes it carries, and what each room that it names does.
 OVERHEAD_BYTES = 128
+ROOM_BYTES = 64
 
 log = logs.get_logger()
 
 
 def wall_clock() -> Now:
     return Now(time.monotonic(), time.time_ns() // 1_000_000)
+
+
+def _content_bytes(request: Request) -> int:
+    match request:
+        case Part():
+            return len(request.data)
+        case Hello() | Ticks():
+            return ROOM_BYTES * len(request.rooms)
+        case _:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ class Committer:
 
     def submit(self, request: Request, done: Callable[[int], None] | None = None) -> int:
         """Queue a request. `done` is called with the size that this gives, once it is out of the queue."""
-        size = OVERHEAD_BYTES + (len(request.data) if isinstance(request, Part) else 0)
+        size = OVERHEAD_BYTES + _content_bytes(request)
         self._queue.append(_Queued(request, size, time.monotonic(), done))
         self._bytes += size
         self._some.set()

@@ -113,13 +113,18 @@ class Store:
         """Queue what came, and return when more may be read."""
         for part in parts:
             link.queued(self._committer.submit(part, link.committed))
+        await self._until_room(link)
+
+    async def queue_ticks(self, link: WriteLink, rooms: tuple[tuple[str, int, int], ...]) -> None:
+        """The same for ticks of quiet rooms."""
+        link.queued(self._committer.submit(Ticks(link.stream, rooms), link.committed))
+        await self._until_room(link)
+
+    async def _until_room(self, link: WriteLink) -> None:
         if not link.has_room:
             self.shard.stream_reading(link.stream, link.host_id, False, wall_clock())
             await link.room()
             self.shard.stream_reading(link.stream, link.host_id, True, wall_clock())
-
-    def queue_ticks(self, link: WriteLink, rooms: tuple[tuple[str, int, int], ...]) -> None:
-        self._committer.submit(Ticks(link.stream, rooms))
 
     def close_write(self, link: WriteLink) -> None:
         self._writes.pop(link.stream, None)

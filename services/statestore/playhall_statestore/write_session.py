@@ -86,7 +86,7 @@ class WriteSession:
             if request.host_token:
                 self._refresh(request.host_token, link.host_id)
             if request.ticks:
-                self._store.queue_ticks(link, messages.ticks(request))
+                await self._store.queue_ticks(link, messages.ticks(request))
             if request.records:
                 await self._store.queue_parts(link, messages.parts(link.stream, request))
             request = await self._context.read()

@@ -211,7 +211,7 @@ class WriteStream:
                 self._gap(room)
             else:
                 self._over(room, ack.outcome)
-        if response.hello:
+        if response.hello and self._hello_sent:  # else it is the answer of a stream that is gone
             self._answered = True
 
     def next_request(self) -> pb.WriteRequest | None:

@@ -243,6 +243,22 @@ def test_heartbeats_name_the_ticks_that_no_record_told() -> None:
     assert WriteStream("host").heartbeat([]) is None
 
 
+def test_the_late_answer_of_a_stream_that_is_gone_verifies_nothing() -> None:
+    """A process that was away says hello anew: what the shard said before may be untrue by now."""
+    stream = WriteStream("host")
+    stream.add(UID, 7)
+    stream.connected(0.0)
+    stream.next_request()
+    stream.disconnected()
+    stream.received(said(ack(3), hello=True), 9.0)
+    assert not stream.answered
+    stream.connected(9.0)
+    assert not stream.answered
+    stream.next_request()
+    stream.received(said(ack(0, FENCED), hello=True), 9.1)
+    assert stream.answered
+
+
 def test_the_shard_is_heard_while_it_answers() -> None:
     stream = WriteStream("host")
     stream.connected(0.0)

@@ -122,6 +122,7 @@ class RoomCore:
         # By getattr: to checkers, a class variable cannot have a type of the class's parameters.
         schema = getattr(room_class, "schema")  # noqa: B009
         self.identity = identity
+        self._room_class = room_class
         self.tick_rate = room_class.tick_rate
         self.status = Status.STARTING
         self.shard_heard = True
@@ -137,7 +138,8 @@ class RoomCore:
         self._last_base_written = False
         self._timer_at: float | None = None
         self._timer_key: tuple[int, int, Status] | None = None
-        self.room: Room[Any, Any, Any] = room_class.__new__(room_class)
+        self.room: Room[Any, Any, Any]
+        """There from `start` on."""
         self.entities = Entities(self._runtime.store)
         self.presence = Presence(self._runtime.presence)
         self.log = self._runtime.log
@@ -179,7 +181,9 @@ class RoomCore:
             self._stop(f"the saved state does not fit the room: {error}", None)
             return
         self._retention_due = now.mono + CHECK_S
-        self.room._enter(self)
+        self._runtime.run("__new__", self._make_room, self._stopped_by("__new__"))
+        if self.status is not Status.STARTING:
+            return
         self._connections = Connections(
             self._runtime,
             self.room,
@@ -375,6 +379,10 @@ class RoomCore:
         )
 
     # Starting and stopping
+
+    def _make_room(self) -> None:
+        self.room = self._room_class.__new__(self._room_class)
+        self.room._enter(self)
 
     def _load(self, stored: StoredRoom, wake: WakeInfo) -> None:
         saved = read(stored, self._runtime.schema)

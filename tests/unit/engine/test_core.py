@@ -144,7 +144,7 @@ def test_async_start_hooks_are_awaited_and_have_60_s(driver: Driver, hook: str) 
 
 
 @pytest.mark.ledger("HOOK-01", "HOOK-02")
-@pytest.mark.parametrize("hook", ["__init__", "on_create", "on_wake"])
+@pytest.mark.parametrize("hook", ["__new__", "__init__", "on_create", "on_wake"])
 def test_raising_at_the_start_stops_the_room(driver: Driver, hook: str) -> None:
     def fail(self: Any, *args: Any) -> None:
         raise LookupError("no map")

@@ -625,6 +625,19 @@ async def test_no_host_ends_the_room_of_another(town: Town) -> None:
 
 
 @pytest.mark.asyncio
+async def test_whoever_attaches_brings_the_host_a_token(town: Town) -> None:
+    """A room may live longer than the token that it was started with."""
+    router = town.router()
+    async with town.connect(router) as ann:
+        await ann.join()
+        host = town.running
+        await host.until(lambda: host.tokens)
+    claims = jwt.decode(host.tokens[0], options={"verify_signature": False})
+    assert (claims["project"], claims["host_id"]) == (town.project, host.host_id)
+    assert claims["exp"] > time.time() + 290
+
+
+@pytest.mark.asyncio
 async def test_room_hosts_are_shown_no_secret(town: Town) -> None:
     """Tenant code runs in their processes, and sees what those are sent."""
     for host in town.hosts:

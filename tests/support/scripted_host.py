@@ -81,6 +81,8 @@ class ScriptedHost:
         """Starts wait while it is clear."""
         self.start_gate.set()
         self.address = ""
+        self.tokens: list[str] = []
+        """Host tokens that came on Attach streams."""
         self.shown: dict[str, str] = {}
         """What the newest call of each method came with, by the method's name."""
         self._changed = asyncio.Condition()
@@ -277,6 +279,8 @@ class ScriptedHost:
         self, number: int, requests: AsyncIterator[pb.AttachRequest], queue: asyncio.Queue[Any]
     ) -> None:
         async for request in requests:
+            if request.host_token:
+                self.tokens.append(request.host_token)
             for up in request.items:
                 self._up(number, up, queue)
             for link, drained in zip(request.drained_links, request.drained_bytes, strict=True):

@@ -25,7 +25,7 @@ __all__ = ["AttachStream"]
 GATHER_S = 0.002
 BEAT_S = 0.5
 IDLE_S = 10.0
-TOKEN_S = 240.0
+TOKEN_S = 10.0
 
 AttachCall: TypeAlias = "grpc.aio.StreamStreamCall[pb.AttachRequest, pb.AttachResponse]"
 
@@ -148,14 +148,20 @@ class AttachStream:
             self._wake.set()
 
     async def _renew_token(self) -> None:
-        """Hand the host a new token before the one that it was started with ends."""
+        """Hand the host each new token there is for it: minutes before the one that it has ends, and within
+        seconds where data was away for so long that it ended.
+        """
+        newest = ""
         while True:
-            await asyncio.sleep(TOKEN_S)
             try:
-                self._new_token = await self._host_token(self.host_id)
+                token = await self._host_token(self.host_id)
             except ApiError as error:
                 log.warning("host_token_missing", host_id=self.host_id, error=error.message)
-            self._wake.set()
+            else:
+                if token != newest:
+                    newest = self._new_token = token
+                    self._wake.set()
+            await asyncio.sleep(TOKEN_S)
 
 
 def _why(error: BaseException) -> str:

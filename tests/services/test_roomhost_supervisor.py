@@ -91,6 +91,12 @@ async def test_a_pod_is_bound_to_one_project(pod: Pod, build: pb.Build) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_free_pod_retires_builds_of_that_project_only(pod: Pod, build: pb.Build) -> None:
+    await pod.retire(5, project="casino")
+    assert (await pod.prepare(build)).build_id == "b1"
+
+
+@pytest.mark.asyncio
 async def test_retired_rooms_move_to_the_new_build_with_their_players(
     pod: Pod, build: pb.Build, tmp_path: Path
 ) -> None:

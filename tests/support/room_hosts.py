@@ -285,9 +285,9 @@ class Pod:
         """The process's own service."""
         return rpc.RoomHostStub(self._channel(process.address))
 
-    async def retire(self, before_deploy_seq: int) -> int:
+    async def retire(self, before_deploy_seq: int, project: str = PROJECT) -> int:
         """How many processes drain now. Raises ApiError."""
-        request = pb.RetireRequest(project=PROJECT, before_deploy_seq=before_deploy_seq)
+        request = pb.RetireRequest(project=project, before_deploy_seq=before_deploy_seq)
         with _coded():
             response = await self.supervisor.Retire(request, timeout=CALL_S)
         processes: int = response.processes

@@ -64,7 +64,8 @@ class Supervisor:
         self._starting: dict[str, set[asyncio.Task[None]]] = {}
         self._failures: dict[str, _Failure] = {}
         self._spare: asyncio.Task[Child] | None = None
-        self._retired_before = 0
+        self._retired = ("", 0)
+        """A project, and the build before which its builds are retired."""
         self._stopped: list[pb.StoppedRoom] = []
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -113,7 +114,7 @@ class Supervisor:
         self._accept(build)
         deadline = time.monotonic() + self._config.load_s
         while True:
-            if build.deploy_seq < self._retired_before:  # its process would be drained as soon as it serves
+            if self._is_retired(build):  # its process would be drained as soon as it serves
                 raise ApiError(ErrorCode.STALE_BUILD, "the build is retired")
             self._grow(build)
             member = self._pool.choose(build.build_id, time.monotonic())
@@ -131,10 +132,15 @@ class Supervisor:
         """Drain the processes of older builds; gives how many drain."""
         if self.project and project != self.project:
             raise ApiError(ErrorCode.BUSY, "the pod is bound to another project")
-        self._retired_before = max(self._retired_before, before_deploy_seq)
+        known_project, known = self._retired
+        self._retired = (project, max(before_deploy_seq, known if known_project == project else 0))
         for member in self._pool.older_than(before_deploy_seq):
             self._drain_member(member)
         return sum(member.draining for member in self._pool)
+
+    def _is_retired(self, build: pb.Build) -> bool:
+        project, before = self._retired
+        return build.project == project and build.deploy_seq < before
 
     def _accept(self, build: pb.Build) -> None:
         if self.draining:
@@ -237,7 +243,7 @@ class Supervisor:
         )
         self._publish()
         self._renew_spare()
-        if self.draining or build.deploy_seq < self._retired_before:
+        if self.draining or self._is_retired(build):
             self._drain_member(member)
 
     def _report(self, child: Child, report: Report) -> None:

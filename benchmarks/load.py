@@ -70,14 +70,14 @@ class Server:
                 found[f"{name[0]}:{child.pid}"] = child
         return found
 
-    def late(self) -> tuple[float, int]:
-        """The share of ticks that started at most 50 ms late, and how many ticks there were."""
+    def ticks(self) -> tuple[int, int]:
+        """How many ticks started at most 50 ms late so far, and how many there were."""
         text = urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=5).read().decode()
         name = "playhall_roomhost_tick_late_seconds"
         total = sum(map(float, re.findall(rf"^{name}_count\S* (\S+)", text, re.M)))
         bucket = rf'^{name}_bucket\{{[^}}]*le="0.05"[^}}]*\}} (\S+)'
         within = sum(map(float, re.findall(bucket, text, re.M)))
-        return (within / total if total else 0.0), int(total)
+        return int(within), int(total)
 
 
 @contextmanager
@@ -232,10 +232,14 @@ async def scenario(name: str, rooms: int, players: int, seconds: float) -> bool:
             early.update({n: p.memory_info().rss for n, p in served.children().items()})
 
         sampling = asyncio.create_task(sample())
+        within_before, ticks_before = served.ticks()
         await drive(recorders, clients, seconds)
         await sampling
         final = {n: p.memory_info().rss for n, p in served.children().items()}
-        share, ticks = served.late()
+        within, ticks = (
+            now - before for now, before in zip(served.ticks(), (within_before, ticks_before), strict=True)
+        )
+        share = within / ticks
         dumps = await dump_rooms(recorders, clients, rooms)
         wrong = count_wrong(recorders, clients, dumps)
     grown = {n: final[n] / rss - 1 for n, rss in early.items() if n in final}

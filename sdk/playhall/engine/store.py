@@ -6,6 +6,7 @@ code's face of it) is in `entities`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,14 +19,20 @@ from playhall.engine.tracking import Scope, Tracked, Tracker
 __all__ = ["EntityStore", "check_player"]
 
 MAX_PLAYER_BYTES = 128
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check_player(player: object) -> str:
-    """Return a player's id if it can be one: text of 1 to 128 bytes. Raises TypeError or ValueError."""
+    """Return a player's id if it can be one: 1 to 128 bytes of text without control characters.
+
+    Raises TypeError or ValueError.
+    """
     if not isinstance(player, str):
         raise TypeError(f"a player is named by its id, a str, not {type(player).__name__}")
     if not 1 <= len(player.encode()) <= MAX_PLAYER_BYTES:
         raise ValueError(f"a player's id has 1 to {MAX_PLAYER_BYTES} bytes, not {len(player.encode())}")
+    if _CONTROL.search(player):
+        raise ValueError(f"a player's id has no control characters, as {player!r} has")
     return player
 
 

@@ -31,6 +31,7 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _SLUG = re.compile(r"(?=.{3,40}\Z)[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _ROOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ROOM_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def ulid(now_ms: int, rng: Callable[[int], bytes]) -> str:
@@ -67,8 +68,10 @@ def is_room_type(text: str) -> bool:
 
 
 def is_player_id(text: str) -> bool:
-    """1 to 128 bytes of UTF-8, and not a bot's (`bot:...`): those are the room's to hand out."""
-    if text.startswith("bot:"):
+    """1 to 128 bytes of UTF-8 without control characters, and not a bot's (`bot:...`): those are the room's
+    to hand out.
+    """
+    if text.startswith("bot:") or _CONTROL.search(text):
         return False
     try:
         return 0 < len(text.encode()) <= _MAX_PLAYER_BYTES

@@ -80,7 +80,9 @@ def test_a_player_id(player: str) -> None:
     assert ids.is_player_id(player)
 
 
-@pytest.mark.parametrize("player", ["", "ä" * 65, "x" * 129, "bot:1", "bot:", "\ud800"])
+@pytest.mark.parametrize(
+    "player", ["", "ä" * 65, "x" * 129, "bot:1", "bot:", "\ud800", "a\0", "a\nb", "\x7f", "\x9f"]
+)
 def test_no_player_id(player: str) -> None:
     assert not ids.is_player_id(player)
 

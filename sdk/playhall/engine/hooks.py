@@ -70,7 +70,9 @@ class Hooks:
         self._depth += 1
         try:
             got = call()
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # these end whoever runs the room, and are not the hook's
+        except BaseException as error:
             then(error)
         else:
             if inspect.isawaitable(got):

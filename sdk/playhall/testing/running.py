@@ -176,7 +176,9 @@ class Running:
             if self._tasks.get(token) is not asyncio.current_task():
                 raise  # the room did not want it any more
             error = cancelled
-        except (Exception, SystemExit) as raised:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as raised:
             error = raised  # SystemExit too: room code does not end the test run
         self._tasks.pop(token, None)
         self.call(lambda now: self.core.settled(token, result, error, now))

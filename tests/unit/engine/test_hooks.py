@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from typing import Any
 
 import pytest
@@ -36,13 +37,23 @@ def test_a_hook_that_is_done_when_it_returns(outcome: Outcome) -> None:
     assert outcome.hooks.next_deadline is None
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(1), RecursionError()])
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(1), RecursionError(), CancelledError()])
 def test_what_a_hook_raises_is_its_end(outcome: Outcome, error: BaseException) -> None:
     def fail() -> None:
         raise error
 
     outcome.run(fail)
     assert outcome.ends == [error]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
+def test_what_ends_the_caller_is_not_the_hooks(outcome: Outcome, error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        outcome.run(fail)
+    assert outcome.ends == []
 
 
 def test_an_awaitable_is_handed_out_and_settles_once(outcome: Outcome) -> None:

@@ -130,6 +130,7 @@ class RoomCore:
         self._max_players = max_players or room_class.max_players
         self._runtime = Runtime(schema, identity, generation, room_class.private_retention)
         self._journal = Journal(self._runtime.emit, self._base)
+        self._next_id_written = self._runtime.store.next_id
         self._connections: Connections | None = None
         self._retention_due = 0.0
         self._idle_retry_at: float | None = None
@@ -388,7 +389,7 @@ class RoomCore:
         saved = read(stored, self._runtime.schema)
         store = self._runtime.store
         self._runtime.tick = max(saved.tick, wake.tick)
-        store.next_id = saved.next_id
+        store.next_id = self._next_id_written = saved.next_id
         store.make_state(saved.state)
         for entity in saved.entities:
             store.restore(entity.cls, entity.id, entity.owner, entity.values)
@@ -459,10 +460,12 @@ class RoomCore:
         """Give what has changed a version, save it, and send it."""
         runtime = self._runtime
         flush = None
-        if force or runtime.tracker.dirty or runtime.retention.dirty:
+        next_id = runtime.store.next_id
+        moved, self._next_id_written = next_id != self._next_id_written, next_id
+        if force or moved or runtime.tracker.dirty or runtime.retention.dirty:
             runtime.version += 1
             flush = runtime.tracker.flush(runtime.version)
-            totals = Totals(runtime.tick, runtime.store.next_id, runtime.retention.take_changed())
+            totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved)
             record = write_record(flush, totals)
             try:
                 if record is not None or force:

@@ -138,11 +138,16 @@ _RECORDS = msgspec.msgpack.Decoder(_Record)
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a base and a record hold beside entities. `seen` is that of the players it has changed for."""
+    """What a base and a record hold beside entities.
+
+    `seen` is that of the players it has changed for. `next_id_moved`: it is not what was last written, which
+    is worth a record of its own, since room code may have told of an id that came and went within one flush.
+    """
 
     tick: int
     next_id: int
     seen: Mapping[str, float | None]
+    next_id_moved: bool = False
 
 
 # Writing
@@ -180,7 +185,7 @@ def write_record(flush: Flush, totals: Totals) -> bytes | None:
         record.owners,
         record.seen,
     )
-    return _ENCODER.encode(record) if any(lists) else None
+    return _ENCODER.encode(record) if totals.next_id_moved or any(lists) else None
 
 
 def _name(tracked: Tracked) -> int | str:

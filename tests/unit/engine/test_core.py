@@ -272,6 +272,7 @@ def test_versions_count_flushes_and_quiet_ticks_send_nothing(driver: Driver) -> 
     assert (ann.replica.version, ann.replica.tick) == (version + 1, 12)
 
 
+@pytest.mark.ledger("TERM-18")
 def test_a_base_is_written_every_30_s_if_there_were_records(driver: Driver) -> None:
     driver.room.state.moves = 1
     driver.join("ann")
@@ -284,6 +285,21 @@ def test_a_base_is_written_every_30_s_if_there_were_records(driver: Driver) -> N
     driver.advance(60)
     assert len(driver.of(BaseOut)) == 1
     assert driver.wake().room.state.moves == 1
+
+
+@pytest.mark.ledger("ENT-06")
+def test_an_id_that_came_and_went_within_one_tick_is_not_given_again_after_a_crash(driver: Driver) -> None:
+    gone = driver.room.entities.add(Dot())
+    told = gone.id
+    driver.room.entities.delete(gone)
+    driver.tick()
+    assert len(driver.of(RecordOut)) == 1
+    driver.tick()
+    assert len(driver.of(RecordOut)) == 1
+    woken = driver.wake()
+    woken.tick()
+    assert woken.of(RecordOut) == woken.of(BaseOut) == []
+    assert woken.room.entities.add(Dot()).id == told + 1
 
 
 def test_the_state_store_may_ask_for_a_base(driver: Driver) -> None:
@@ -341,7 +357,7 @@ def test_a_room_over_its_size_stops(driver: Driver, monkeypatch: pytest.MonkeyPa
 # Joins
 
 
-@pytest.mark.ledger("HOOK-04", "HOOK-17")
+@pytest.mark.ledger("HOOK-04", "HOOK-17", "RTR-13")
 def test_on_join_sees_the_joiner_and_on_leave_no_longer(driver: Driver) -> None:
     counts: list[Any] = []
     driver.room.acts["join"] = lambda conn: counts.append(dict(driver.room.connections))
@@ -433,7 +449,7 @@ def test_raising_in_on_join_closes_that_connection_alone(driver: Driver, later: 
     assert list(driver.room.connections) == ["ann"]
 
 
-@pytest.mark.ledger("HOOK-05", "STATE-08")
+@pytest.mark.ledger("HOOK-05", "STATE-08", "HOOK-13")
 def test_a_slow_join_waits_for_its_state_and_nobody_else_does(driver: Driver) -> None:
     ann = driver.join("ann")
     gate = driver.room.acts["join"] = Gate()
@@ -614,7 +630,7 @@ def test_what_on_message_raises_is_logged_and_only_that_message_is_lost(driver: 
     assert code_of(ann) is None
 
 
-@pytest.mark.ledger("MSG-01", "MSG-03")
+@pytest.mark.ledger("MSG-01", "MSG-03", "HOOK-13")
 @pytest.mark.parametrize(
     "message", ["x" * 65_535, bytes(65_537), {"a": float("nan")}, {1: 2}, object(), [2**53]]
 )
@@ -719,6 +735,7 @@ def test_any_progress_keeps_a_slow_client(driver: Driver) -> None:
     assert code_of(ann) == 4005
 
 
+@pytest.mark.ledger("MSG-05")
 def test_reliable_messages_wait_for_credit_and_unreliable_ones_are_dropped(driver: Driver) -> None:
     ann = driver.join("ann", credit=1)
     for n in range(3):
@@ -809,6 +826,7 @@ def test_retention_of_who_was_connected_at_a_crash_counts_from_the_crash() -> No
     assert driver.wake(away=41).room.private_players() == []
 
 
+@pytest.mark.ledger("STATE-05")
 def test_private_state_may_be_kept_for_ever() -> None:
     class Forever(Game):
         private_retention = "forever"
@@ -928,6 +946,7 @@ def test_joins_in_closing_are_not_taken(driver: Driver) -> None:
     assert driver.core.tick_number == 0
 
 
+@pytest.mark.ledger("HOOK-13")
 def test_hibernation_waits_for_leave_hooks_and_for_the_state_store() -> None:
     driver = Driver(Game, auto_durable=False)
     driver.join("ann")

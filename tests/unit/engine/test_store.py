@@ -207,7 +207,7 @@ def test_a_hidden_entity_has_no_owner(entities: Entities) -> None:
 
 @pytest.mark.parametrize("player", ["", "x" * 129, "é" * 65, "a\0", "a\nb", "\x7f", "\x9f"])
 def test_a_players_id_has_1_to_128_bytes_and_no_control_characters(entities: Entities, player: str) -> None:
-    with pytest.raises(ValueError, match="a player.s id has"):
+    with pytest.raises(ValueError, match=r"a player.s id has"):
         entities.add(Cat(), owner=player)
     assert check_player("é" * 64) == "é" * 64
 

@@ -235,7 +235,7 @@ class Rooms:
         room.place = place
         for session in list(room.waiting):
             session.waking(_now())
-        self._wakes.add(room.uid, room.people)
+        self._wakes.add(room.uid, room.project, room.people)
         self._start_wakes()
 
     def _start_wakes(self) -> None:

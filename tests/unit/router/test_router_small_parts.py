@@ -75,16 +75,33 @@ def test_windows_count_per_key_and_minute() -> None:
 def test_rooms_with_most_people_are_woken_first_and_few_at_a_time() -> None:
     queue = WakeQueue(2)
     for key, people in (("one", 1), ("nine", 9), ("five", 5), ("also five", 5), ("one", 100)):
-        queue.add(key, people)
+        queue.add(key, "demo", people)
     assert queue.take() == ["nine", "five"]
     assert (queue.take(), queue.running, len(queue)) == ([], 2, 2)
-    queue.add("nine", 9)
+    queue.add("nine", "demo", 9)
     queue.done("nine")
     assert queue.take() == ["also five"]
     queue.done("five")
     queue.done("also five")
-    queue.add("nine", 9)
+    queue.add("nine", "demo", 9)
     assert queue.take() == ["nine", "one"]
+
+
+def test_slow_rooms_of_one_project_leave_wakes_for_others() -> None:
+    queue = WakeQueue(4, 2)
+    for number in range(32):
+        queue.add(f"slow {number}", "slow", 50)
+    assert queue.take() == ["slow 0", "slow 1"]
+    queue.add("lone", "other", 1)
+    assert queue.take() == ["lone"]
+    queue.done("slow 0")
+    assert queue.take() == ["slow 2"]
+    queue.add("third", "third", 1)
+    queue.add("late", "other", 9)
+    assert queue.take() == ["late"]  # four under way, of whatever project
+    queue.done("nobody's")
+    queue.done("lone")
+    assert (queue.take(), queue.running, len(queue)) == (["third"], 4, 29)
 
 
 def test_a_breaker_opens_after_failures_in_a_row() -> None:

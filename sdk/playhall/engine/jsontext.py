@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "MAX_SAFE_INT", "decode", "encode", "same"]
+__all__ = ["MAX_DEPTH", "MAX_SAFE_INT", "decode", "encode", "is_too_deep", "same"]
 
 MAX_DEPTH = 512
 MAX_SAFE_INT = 2**53 - 1
@@ -46,6 +46,24 @@ def decode(data: bytes) -> Any:
     if _LONG_DIGITS.search(data) or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
         _check(value, 0)
     return value
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether a decoded JSON value is nested over MAX_DEPTH deep.
+
+    For JSON that need not suit browsers. How deep a decoder goes differs between versions of Python.
+    """
+    layer = _containers([value])
+    for _ in range(MAX_DEPTH):
+        if not layer:
+            return False
+        layer = [inner for each in layer for inner in _containers(each)]
+    return bool(layer)
+
+
+def _containers(value: Any) -> list[Any]:
+    items = value.values() if isinstance(value, dict) else value
+    return [item for item in items if isinstance(item, dict | list)]
 
 
 def same(a: object, b: object) -> bool:

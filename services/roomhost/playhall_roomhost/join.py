@@ -7,6 +7,7 @@ import msgspec
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.errors import ProtocolError
 from playhall.engine.frames import RESUME, Resume, decode_client
+from playhall.engine.jsontext import is_too_deep
 from playhall.engine.outputs import JoinRequest
 
 __all__ = ["read_join"]
@@ -18,6 +19,8 @@ def read_join(join: pb.Join) -> JoinRequest | None:
     """What a room is told; None: the join makes no sense."""
     try:
         meta = msgspec.json.decode(join.meta) if join.meta else None
+        if is_too_deep(meta):
+            return None
         resume = decode_client(bytes((RESUME,)) + join.resume) if join.resume else _NOTHING
     except (ProtocolError, msgspec.DecodeError, RecursionError):
         return None

@@ -16,6 +16,7 @@ from typing import Any
 
 import jwt
 
+from playhall.engine.jsontext import MAX_DEPTH, is_too_deep
 from playhall_common.ids import is_player_id
 
 __all__ = ["AuthError", "Identity", "TokenRules", "check_token", "issue_guest"]
@@ -189,6 +190,8 @@ def _meta(claims: Mapping[str, Any]) -> bytes:
         return b""
     if not isinstance(claims["meta"], dict):
         raise AuthError("the token's meta is no object")
+    if is_too_deep(claims["meta"]):
+        raise AuthError(f"the token's meta is nested over {MAX_DEPTH} deep")
     try:
         meta = json.dumps(claims["meta"], allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
     except (ValueError, RecursionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import math
 from collections import ChainMap, UserList
 from typing import Any
@@ -151,3 +152,12 @@ def test_every_mapping_and_sequence_passes_and_subclasses_are_what_they_stand_fo
 def test_same_is_structural(a: Any, b: Any, equal: bool) -> None:
     assert jsontext.same(a, b) is equal
     assert jsontext.same(b, a) is equal
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+def test_nesting_is_bounded_alike_on_every_python(opening: str, closing: str) -> None:
+    times = jsontext.MAX_DEPTH // len(closing)
+    text = opening * times + "1" + closing * times
+    assert not jsontext.is_too_deep(json.loads(text))
+    assert not jsontext.is_too_deep(5)
+    assert jsontext.is_too_deep(json.loads(f"[{text}]"))

@@ -115,7 +115,9 @@ def test_a_join_is_read_or_refused() -> None:
     assert join is not None
     assert (join.player, join.meta, join.attempt, join.resume.generation) == ("ann", {"a": 1}, 2, 0)
     assert read_join(pb.Join(player="ann", meta=b"{")) is None
-    assert read_join(pb.Join(player="ann", meta=b"[" * 5_000 + b"]" * 5_000)) is None
+    for depth in (513, 5_000, 100_000):
+        assert read_join(pb.Join(player="ann", meta=b"[" * depth + b"]" * depth)) is None
+    assert read_join(pb.Join(player="ann", meta=b"[" * 512 + b"]" * 512)) is not None
     assert read_join(pb.Join(player="ann", resume=b"\x01")) is None
 
 

@@ -32,7 +32,7 @@ def check(token: str, rules: TokenRules = RULES, now: float = NOW) -> Identity:
     return check_token(token, rules, now_s=now, new_id=ID)
 
 
-@pytest.mark.ledger("RTR-03", "RTR-02")
+@pytest.mark.ledger("RTR-03", "RTR-02", "RTR-13")
 def test_a_player_is_who_the_token_says() -> None:
     identity = check(player_token(meta={"name": "Ann", "n": [1, "ä"]}))
     assert (identity.player, identity.is_guest, identity.guest_token) == ("ann", False, "")
@@ -76,6 +76,7 @@ def test_each_active_key_is_tried_by_its_kid() -> None:
         {"nbf": NOW + 61},
         {"iat": NOW - 200, "exp": NOW - 61},
         {"meta": "text"},
+        {"meta": {"deep": json.loads("[" * 512 + "]" * 512)}},
         {"meta": {"x": "y" * 9000}},
         {"iat": -1},
     ],

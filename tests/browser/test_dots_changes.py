@@ -41,7 +41,7 @@ def test_a_killed_room_host_is_a_short_interruption(dots: DevServer, new_context
     expect(page.locator("#players")).to_contain_text("Ann")
 
 
-@pytest.mark.ledger("CENT-10", "CODE-05")
+@pytest.mark.ledger("CENT-10", "CODE-05", "MIG-15")
 def test_a_page_of_an_older_build_reloads_itself(dots: DevServer, new_context: NewContext) -> None:
     page = new_context().new_page()
     page.goto(f"{dots.url}?room=reload")

@@ -106,7 +106,7 @@ def test_a_guest_stays_the_same_player_over_a_reload(dots: DevServer, new_contex
     wait_for_dot(page, 40, 40, row=0)
 
 
-@pytest.mark.ledger("CODE-13", "RECO-07")
+@pytest.mark.ledger("CODE-13", "RECO-07", "RECO-14")
 def test_a_second_tab_takes_over_and_the_first_says_so(dots: DevServer, new_context: NewContext) -> None:
     context = new_context()
     first, second = context.new_page(), context.new_page()

@@ -56,7 +56,7 @@ async def undisturbed(dev: DevServer) -> AsyncIterator[Player[Board, Mine]]:
             assert player.client.generation == generation
 
 
-@pytest.mark.ledger("SCHM-17", "CODE-05", "CODE-07", "CODE-14", "RTYPE-02", "HOOK-04")
+@pytest.mark.ledger("SCHM-17", "CODE-05", "CODE-07", "CODE-14", "RTYPE-02", "HOOK-04", "MIG-15")
 async def test_those_who_may_not_come_in_are_told_why(dev: DevServer) -> None:
     async with undisturbed(dev):
         stranger = Player(dev.url, "stand", "main", Schema(entities=[Stranger]))

@@ -20,7 +20,7 @@ STOP_S = 15.0
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("STATE-22")
+@pytest.mark.ledger("STATE-22", "CLI-04")
 async def test_ctrl_c_leaves_nothing_running_and_everything_kept(game_folder: Path, tmp_path: Path) -> None:
     with serve(game_folder, tmp_path / "first.log") as dev:
         async with Player(dev.url, "stand", "main", schema) as alice:
@@ -31,6 +31,7 @@ async def test_ctrl_c_leaves_nothing_running_and_everything_kept(game_folder: Pa
             stop(dev)  # with a player in the room
         assert dev.process.returncode == 0
         assert "Traceback" not in dev.log()
+        assert any((game_folder / ".playhall/data").iterdir())
 
     with serve(game_folder, tmp_path / "second.log") as dev:
         async with Player(dev.url, "stand", "main", schema, token=token) as alice:

@@ -63,6 +63,7 @@ def game(tmp_path: Path) -> Game:
     return Game(tmp_path)
 
 
+@pytest.mark.ledger("TERM-04")
 async def test_a_build_has_code_and_its_room_types(game: Game) -> None:
     build = await game.build()
     assert (build.code / "game/room.py").read_text() == ROOM
@@ -72,6 +73,7 @@ async def test_a_build_has_code_and_its_room_types(game: Game) -> None:
     assert await game.build() == build
 
 
+@pytest.mark.ledger("TERM-04", "CLI-04")
 async def test_a_page_alone_changes_only_the_site(game: Game) -> None:
     game.configure(site='dir = "web/dist"\nbuild = "mkdir -p web/dist && cp web/src/* web/dist"\n')
     game.write("web/src/index.html", "<p>one")

@@ -91,7 +91,7 @@ def left(game: Path) -> list[str]:
     return found
 
 
-@pytest.mark.ledger("RTR-14")
+@pytest.mark.ledger("RTR-14", "CLI-04")
 def test_site_and_api_are_at_one_origin_and_a_second_one_is_refused(dev: DevServer) -> None:
     assert urlopen(dev.url, timeout=5).read() == b"<p>small"
     endpoints = urlopen(f"{dev.url}v1/projects/small/endpoints", timeout=5).read()

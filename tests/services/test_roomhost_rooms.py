@@ -69,14 +69,14 @@ async def test_concurrent_starts_share_one_generation(pod: Pod, build: pb.Build)
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("TERM-09", "TERM-11")
+@pytest.mark.ledger("TERM-09", "TERM-11", "TERM-17")
 async def test_rooms_of_a_process_share_modules_and_end_on_their_own(pod: Pod, build: pb.Build) -> None:
     process = await pod.prepare(build)
     first, second = new_uid(), new_uid()
     generation = await pod.started(process, first, room_id="one")
-    other = await pod.started(process, second, room_id="two")
+    other = await pod.started(process, second, room_id="two", room_type="duel")
     router = await pod.attach(process)
-    link = await router.enter(second, other)
+    link = await router.enter(second, other, room_type="duel")
     assert (await router.ask(link))["visits"] == ["one", "two"]
     await pod.hibernate(process, first, generation)
     assert (await router.ask(link))["visits"] == ["one", "two"]
@@ -85,6 +85,7 @@ async def test_rooms_of_a_process_share_modules_and_end_on_their_own(pod: Pod, b
     assert (await router.ask(link))["visits"] == ["one", "two"]
 
 
+@pytest.mark.ledger("TERM-17")
 @pytest.mark.asyncio
 async def test_a_hibernated_room_wakes_with_its_state(pod: Pod, build: pb.Build) -> None:
     process = await pod.prepare(build)
@@ -221,7 +222,7 @@ async def test_clocks_come_every_second(pod: Pod, build: pb.Build) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RST-03", "RST-04")
+@pytest.mark.ledger("RST-03", "RST-04", "TERM-17")
 async def test_what_was_flushed_survives_the_process(
     pod: Pod, build: pb.Build, supervisor: ServiceProcess
 ) -> None:

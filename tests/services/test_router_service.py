@@ -186,7 +186,7 @@ async def test_a_guest_makes_a_room_and_plays(town: Town) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RTR-03", "RTR-06", "CODE-02")
+@pytest.mark.ledger("RTR-03", "RTR-06", "CODE-02", "RTR-13")
 async def test_player_tokens_are_checked_with_the_projects_keys(town: Town) -> None:
     router = town.router()
     token = await player_token(town, meta={"name": "Ann"})

@@ -56,6 +56,9 @@ class Game(Room[Board]):
         if getattr(self, "broken", ""):
             raise RuntimeError(self.broken)
 
+class Duel(Game):
+    max_players = 2
+
 class Broken(Game):
     def on_create(self):
         raise RuntimeError("no board")
@@ -76,7 +79,7 @@ def make_build(directory: Path, source: str = GAME, *, build_id: str = "b1", dep
         build_id=build_id,
         deploy_seq=deploy_seq,
         location=directory.as_uri(),
-        rooms={"default": "game:Game", "broken": "game:Broken"},
+        rooms={"default": "game:Game", "duel": "game:Duel", "broken": "game:Broken"},
     )
 
 
@@ -208,9 +211,9 @@ class Router:
         await self.send(pb.Up(link=self._links, join=join))
         return self._links
 
-    async def enter(self, room_uid: str, generation: int, player: str = "ann") -> int:
+    async def enter(self, room_uid: str, generation: int, player: str = "ann", **fields: Any) -> int:
         """Join, and wait until the room's state has come."""
-        link = await self.join(room_uid, generation, player)
+        link = await self.join(room_uid, generation, player, **fields)
         await self.until(lambda: self.updates.get(link) or link in self.closed)
         assert link in self.joined, self.closed.get(link)
         return link

@@ -19,7 +19,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-describe("[CENT-10] [CODE-05] reloadForNewBuild", () => {
+describe("[CENT-10] [CODE-05] [MIG-15] reloadForNewBuild", () => {
   test("reloads once, and not again when that did not help", () => {
     expect(reloadForNewBuild()).toBe(true);
     vi.advanceTimersByTime(2_000);

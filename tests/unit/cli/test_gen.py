@@ -132,6 +132,7 @@ schema = Schema()
     ]
 
 
+@pytest.mark.ledger("SCHM-20")
 def test_a_hidden_kind_is_declared_to_clients(tmp_path: Path) -> None:
     text = generated(
         tmp_path, "class Npc(Entity, hidden=True):\n    plan: str\nschema = Schema(entities=[Npc])\n"

@@ -84,7 +84,7 @@ class TestConnecting:
         assert (closed.error.code, closed.error.message) == (code, "because")
         assert server.core.next_timer() is None
 
-    @pytest.mark.ledger("RECO-12")
+    @pytest.mark.ledger("RECO-12", "HIB-13")
     @pytest.mark.parametrize("code", RECOVERABLE)
     def test_another_is_tried_again_until_the_timeout(self, server: Server, code: int) -> None:
         server.start()

@@ -261,7 +261,7 @@ def test_class_variables_methods_and_properties_are_no_fields() -> None:
     assert types_of(Rich) == {"x": "f32"}
 
 
-@pytest.mark.ledger("SCHM-19")
+@pytest.mark.ledger("SCHM-19", "STATE-12")
 def test_a_hidden_kind_cannot_have_writable_fields() -> None:
     with pytest.raises(TypeError, match="hidden kind cannot have writable"):
 

@@ -53,6 +53,7 @@ def test_the_limit_counts_what_is_unpacked() -> None:
         decode_payload(3, deflated(bytes(5_000_000)))
 
 
+@pytest.mark.ledger("CENT-07")
 def test_compression_is_for_what_is_long_and_shrinks() -> None:
     assert compress(b"a" * 1_023) is None
     assert compress(b"a" * 1_024) is not None

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from playhall.engine.presence import MAX_PRESENCE, PresenceBook, name_in
+from playhall.engine.schema import FIRST_PRESENCE_ID
 from playhall.engine.tracking import Tracker
-from playhall.room import Connection, PresenceEntry, Room
+from playhall.room import Connection, Entity, PresenceEntry, Room, Schema
 from tests.support.rooms import Driver, Gate
 
 
@@ -40,7 +41,7 @@ def driver() -> Driver:
     return Driver(Lounge)
 
 
-@pytest.mark.ledger("PRES-01", "PRES-02")
+@pytest.mark.ledger("PRES-01", "PRES-02", "RTR-13")
 def test_an_entry_for_each_player_with_the_name_of_its_token(driver: Driver) -> None:
     ann = driver.join("ann", meta={"name": "Ann 🎈"})
     driver.join("bob", meta={"name": "x" * 65})
@@ -189,6 +190,32 @@ def test_presence_is_empty_after_a_wake(driver: Driver) -> None:
     assert len(woken.room.presence) == 0
     woken.join("ann")
     assert woken.room.presence["ann"].status is None
+
+
+@pytest.mark.ledger("PRES-15")
+def test_entries_are_no_entities_and_take_none_of_their_ids() -> None:
+    class Chair(Entity):
+        pass
+
+    class Den(Lounge):
+        schema = Schema(entities=[Chair])
+
+    driver = Driver(Den)
+    ann, bob = driver.join("ann"), driver.join("bob")
+    driver.tick()
+    entities = driver.room.entities
+    assert list(entities) == []
+    assert [entities.add(Chair()).id for _ in range(2)] == [2, 3]
+    entries = [id for id in ann.replica.entities if id >= FIRST_PRESENCE_ID]
+    assert len(entries) == 2
+    assert [entities.get(id) for id in entries] == [None, None]
+    with pytest.raises(ValueError, match="an id is from"):
+        entities.add(Chair(), id=entries[0])
+    entities.add(Chair(), id=FIRST_PRESENCE_ID - 1)
+    driver.tick()
+    for client in (ann, bob):
+        assert [id for id in client.replica.entities if id >= FIRST_PRESENCE_ID] == entries
+        driver.assert_in_sync(client)
 
 
 @pytest.mark.ledger("PRES-11")

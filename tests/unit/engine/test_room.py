@@ -62,6 +62,7 @@ def test_what_a_room_knows_of_itself() -> None:
     assert list(room.entities) == list(room.connections) == list(room.presence) == []
 
 
+@pytest.mark.ledger("PRES-01")
 def test_a_room_without_a_schema_has_presence_and_messages() -> None:
     class Plain(Room):
         def on_message(self, conn: Connection, message: Any) -> None:
@@ -77,6 +78,7 @@ def test_a_room_without_a_schema_has_presence_and_messages() -> None:
     assert list(ann.replica.presence()) == ["ann"]
 
 
+@pytest.mark.ledger("TERM-16")
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -96,6 +98,13 @@ def test_a_room_without_a_schema_has_presence_and_messages() -> None:
 def test_what_a_class_may_not_say(body: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         type("Wrong", (Room,), body)
+
+
+@pytest.mark.ledger("TERM-16")
+def test_a_room_ticks_20_times_a_second_unless_it_says_otherwise() -> None:
+    assert Driver(Game).core.tick_rate == 20
+    for rate in (1, 120):
+        assert Driver(type("Paced", (Game,), {"tick_rate": rate})).core.tick_rate == rate
 
 
 def test_on_tick_cannot_be_async() -> None:

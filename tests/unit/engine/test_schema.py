@@ -103,7 +103,7 @@ def test_the_order_of_kinds_counts() -> None:
     assert hash_of(Dot, Mine) != hash_of(Mine, Dot)
 
 
-@pytest.mark.ledger("SCHM-16")
+@pytest.mark.ledger("SCHM-16", "STATE-18", "SCHM-20")
 def test_every_part_of_a_layout_counts() -> None:
     class Turn(Input):
         dx: u8

@@ -89,7 +89,7 @@ def test_one_change_is_one_frame_for_all(driver: Driver) -> None:
         driver.assert_in_sync(client)
 
 
-@pytest.mark.ledger("ENT-09", "ENT-10", "SCHM-20")
+@pytest.mark.ledger("ENT-09", "ENT-10")
 def test_only_the_last_value_travels_and_no_change_sends_nothing(driver: Driver) -> None:
     dot = driver.room.entities.add(Dot())
     ann = driver.join("ann")
@@ -103,6 +103,7 @@ def test_only_the_last_value_travels_and_no_change_sends_nothing(driver: Driver)
     assert driver.outputs == []
 
 
+@pytest.mark.ledger("SCHM-20")
 def test_of_a_hidden_entity_nothing_is_ever_sent(driver: Driver) -> None:
     trap = driver.room.entities.add(Trap())
     ann = driver.join("ann")

@@ -110,6 +110,7 @@ def test_what_others_dial() -> None:
     assert advertised("unix:/run/x.sock", "pod.example") == "unix:/run/x.sock"
 
 
+@pytest.mark.ledger("RTR-13")
 def test_a_join_is_read_or_refused() -> None:
     join = read_join(pb.Join(player="ann", meta=b'{"a":1}', resume=bytes((0, 0, 0, 0, 0)), attempt=2))
     assert join is not None

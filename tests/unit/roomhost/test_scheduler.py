@@ -30,6 +30,7 @@ def ticking(*keys: str, rate: int = 20, now: float = 100.0) -> Scheduler[str]:
     return scheduler
 
 
+@pytest.mark.ledger("TERM-16")
 @given(rate=st.integers(1, 120), now=st.floats(0, 1e6))
 def test_ticks_are_exact_multiples_from_the_start(rate: int, now: float) -> None:
     scheduler = ticking("a", rate=rate, now=now)

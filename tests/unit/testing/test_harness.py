@@ -112,6 +112,7 @@ async def test_the_rooms_time_is_the_tests(room_host: RoomHost) -> None:
     assert t.room.tick == 51
 
 
+@pytest.mark.ledger("TEST-07")
 async def test_timers_of_asyncio_follow_the_tests_clock_too(room_host: RoomHost) -> None:
     t = room_host.room(Slow)
     alice = await t.connect("alice")
@@ -334,6 +335,7 @@ async def test_json_that_was_changed_in_place_is_reported(room_host: RoomHost) -
         await t.tick()
 
 
+@pytest.mark.ledger("PRES-05")
 async def test_others_see_a_drop_as_a_drop(room_host: RoomHost) -> None:
     t = room_host.room(Everything)
     alice, bob = await t.connect("alice"), await t.connect("bob")

@@ -702,17 +702,21 @@ class LookupRoomRequest(_message.Message):
 
     PROJECT_FIELD_NUMBER: _builtins.int
     ROOM_ID_FIELD_NUMBER: _builtins.int
+    DEPLOY_SEQ_FIELD_NUMBER: _builtins.int
     project: _builtins.str
     room_id: _builtins.str
+    deploy_seq: _builtins.int
+    """Asks for the build of this deploy too; 0: does not."""
     def __init__(
         self,
         *,
         project: _builtins.str = ...,
         room_id: _builtins.str = ...,
+        deploy_seq: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["project", b"project", "room_id", b"room_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deploy_seq", b"deploy_seq", "project", b"project", "room_id", b"room_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -726,19 +730,25 @@ class LookupRoomResponse(_message.Message):
 
     ROOM_FIELD_NUMBER: _builtins.int
     LIVE_BUILD_FIELD_NUMBER: _builtins.int
+    BUILD_OF_DEPLOY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def room(self) -> Global___RoomRecord: ...
     @_builtins.property
     def live_build(self) -> Global___Build: ...
+    @_builtins.property
+    def build_of_deploy(self) -> Global___Build:
+        """That of the request's deploy_seq; missing where no build has it any more, because it went live again since."""
+
     def __init__(
         self,
         *,
         room: Global___RoomRecord | None = ...,
         live_build: Global___Build | None = ...,
+        build_of_deploy: Global___Build | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["live_build", b"live_build", "room", b"room"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["build_of_deploy", b"build_of_deploy", "live_build", b"live_build", "room", b"room"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["live_build", b"live_build", "room", b"room"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["build_of_deploy", b"build_of_deploy", "live_build", b"live_build", "room", b"room"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -359,6 +359,7 @@ class StartRequest(_message.Message):
     HOST_ID_FIELD_NUMBER: _builtins.int
     MAX_PLAYERS_FIELD_NUMBER: _builtins.int
     IDLE_S_FIELD_NUMBER: _builtins.int
+    MAP_EPOCH_FIELD_NUMBER: _builtins.int
     project: _builtins.str
     room_uid: _builtins.str
     room_id: _builtins.str
@@ -379,6 +380,8 @@ class StartRequest(_message.Message):
     """Seats the project or type allows; 0: what the room class says."""
     idle_s: _builtins.float
     """Seconds an empty room stays before it hibernates; 0: the default of 30."""
+    map_epoch: _builtins.int
+    """Epoch of that shard in the map; 0: not known."""
     def __init__(
         self,
         *,
@@ -396,10 +399,11 @@ class StartRequest(_message.Message):
         host_id: _builtins.str = ...,
         max_players: _builtins.int = ...,
         idle_s: _builtins.float = ...,
+        map_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_join_code", b"_join_code", "join_code", b"join_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_join_code", b"_join_code", "build_id", b"build_id", "deploy_seq", b"deploy_seq", "has_state", b"has_state", "host_id", b"host_id", "host_token", b"host_token", "idle_s", b"idle_s", "join_code", b"join_code", "max_players", b"max_players", "project", b"project", "reason", b"reason", "room_id", b"room_id", "room_type", b"room_type", "room_uid", b"room_uid", "shard_address", b"shard_address"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_join_code", b"_join_code", "build_id", b"build_id", "deploy_seq", b"deploy_seq", "has_state", b"has_state", "host_id", b"host_id", "host_token", b"host_token", "idle_s", b"idle_s", "join_code", b"join_code", "map_epoch", b"map_epoch", "max_players", b"max_players", "project", b"project", "reason", b"reason", "room_id", b"room_id", "room_type", b"room_type", "room_uid", b"room_uid", "shard_address", b"shard_address"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__join_code: _TypeAlias = _typing.Literal["join_code"]  # noqa: Y015
     _WhichOneofArgType__join_code: _TypeAlias = _typing.Literal["_join_code", b"_join_code"]  # noqa: Y015
@@ -613,8 +617,13 @@ class AttachRequest(_message.Message):
     DRAINED_LINKS_FIELD_NUMBER: _builtins.int
     DRAINED_BYTES_FIELD_NUMBER: _builtins.int
     HOST_TOKEN_FIELD_NUMBER: _builtins.int
+    PLACES_FIELD_NUMBER: _builtins.int
     host_token: _builtins.str
     """A new host token, when the old one nears its end."""
+    places: _builtins.int
+    """For how many of its rooms a draining process finds places elsewhere, as this router was told just now. It moves rooms with
+    connections only into such places. Each word takes the place of the one before, and holds for 3 s.
+    """
     @_builtins.property
     def hello(self) -> Global___AttachHello: ...
     @_builtins.property
@@ -635,10 +644,11 @@ class AttachRequest(_message.Message):
         drained_links: _abc.Iterable[_builtins.int] | None = ...,
         drained_bytes: _abc.Iterable[_builtins.int] | None = ...,
         host_token: _builtins.str = ...,
+        places: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["hello", b"hello"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drained_bytes", b"drained_bytes", "drained_links", b"drained_links", "hello", b"hello", "host_token", b"host_token", "items", b"items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drained_bytes", b"drained_bytes", "drained_links", b"drained_links", "hello", b"hello", "host_token", b"host_token", "items", b"items", "places", b"places"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -577,7 +577,9 @@ class CloseRequest(_message.Message):
     tick: _builtins.int
     kind: Global___End.ValueType
     alarm_ms: _builtins.int
-    """Milliseconds since the epoch, or -1 for none."""
+    """Milliseconds since the epoch, or -1 for none. Ignored with END_STOPPED: the alarm stays as the last record left it, for what
+    the room did since is not saved.
+    """
     host_id: _builtins.str
     def __init__(
         self,
@@ -718,6 +720,7 @@ class RoomStatus(_message.Message):
     HOST_ID_FIELD_NUMBER: _builtins.int
     HOST_ADDRESS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    DEPLOY_SEQ_FIELD_NUMBER: _builtins.int
     room_uid: _builtins.str
     status: Global___RoomStatus.Status.ValueType
     generation: _builtins.int
@@ -725,6 +728,8 @@ class RoomStatus(_message.Message):
     host_address: _builtins.str
     version: _builtins.int
     """For ASLEEP: the version clients hold."""
+    deploy_seq: _builtins.int
+    """Of the newest grant: which build it runs, or ran, on."""
     def __init__(
         self,
         *,
@@ -734,10 +739,11 @@ class RoomStatus(_message.Message):
         host_id: _builtins.str = ...,
         host_address: _builtins.str = ...,
         version: _builtins.int = ...,
+        deploy_seq: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "host_address", b"host_address", "host_id", b"host_id", "room_uid", b"room_uid", "status", b"status", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deploy_seq", b"deploy_seq", "generation", b"generation", "host_address", b"host_address", "host_id", b"host_id", "room_uid", b"room_uid", "status", b"status", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

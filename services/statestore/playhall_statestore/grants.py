@@ -114,7 +114,10 @@ class Grants:
         if request.kind in _WITH_BASE and room.version and room.base != Mark(room.generation, room.version):
             return Refused(ErrorCode.UNAVAILABLE, f"the base of version {room.version} is not written yet")
         room = batch.touch(request.uid)
-        room.alarm_ms = request.alarm_ms
+        if request.kind is not End.STOPPED:
+            # What a stopped room did since its last record is not saved, and neither is what that did to the
+            # alarm.
+            room.alarm_ms = request.alarm_ms
         room.saved = room.saved._replace(tick=max(room.saved.tick, request.tick))
         self._end(batch, room, request.kind, now.wall_ms)
         return Closed()

@@ -182,6 +182,16 @@ def test_the_next_generation_gets_what_was_written_and_how_it_ended() -> None:
     assert granted.elapsed_ms == 7_000  # since its last word
 
 
+def test_a_room_that_stops_keeps_the_alarm_of_its_last_record() -> None:
+    bench = ShardBench()
+    stream, generation = with_state(bench)
+    bench.write(part(stream, generation, 2, alarm_ms=5_000))
+    assert bench.answer(bench.close_request(generation, 2, End.STOPPED)) == Closed()
+    bench.restart()
+    assert bench.room().alarm_ms == 5_000
+    assert bench.grant("h2").alarm_ms == 5_000
+
+
 def test_a_close_ends_the_generation_in_one_commit() -> None:
     bench = ShardBench()
     _, generation = with_state(bench)

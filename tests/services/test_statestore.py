@@ -13,7 +13,7 @@ import pytest
 
 from playhall.api.statestore.v1 import statestore_pb2 as pb
 from playhall.engine.codes import ErrorCode
-from playhall_common.auth import HostClaims, sign_host_token
+from playhall_common.auth import LEEWAY_S, HostClaims, sign_host_token
 from playhall_common.errors import ApiError
 from playhall_common.ids import slot_of
 from playhall_statestore.epochs import EXIT_SUPERSEDED
@@ -458,6 +458,33 @@ async def test_room_hosts_act_for_their_own_project_and_host_only(shard: Shard) 
             with pytest.raises(ApiError) as refusal:
                 await nobody.open(uid)
             assert refusal.value.code is ErrorCode.UNAUTHENTICATED
+
+
+@pytest.mark.asyncio
+async def test_a_write_stream_outlives_the_token_that_opened_it(shard: Shard) -> None:
+    address = shard.start().grpc
+    uid = new_uid()
+    # Tokens are checked by wall time in another process: two seconds of it must really pass.
+    async with StoreClient(address, host_token(expires_at_s=int(time.time()) - LEEWAY_S + 2)) as store:
+        generation = await granted(store, uid)
+        stream = await store.write("h1", (uid, generation))
+        await stream.written(uid, generation, 1, b"1", base=True)
+
+        async def is_expired() -> bool:
+            await stream.send(heartbeat=True)
+            try:
+                await store.open(new_uid())
+            except ApiError as error:
+                return error.code is ErrorCode.UNAUTHENTICATED
+            return False
+
+        await eventually(is_expired)
+        for _ in range(3):  # what the shard says each second
+            await stream.read()
+        await stream.written(uid, generation, 2, b"2")
+        with pytest.raises(ApiError) as refused:
+            await store.write("h1", (uid, generation))
+        assert refused.value.code is ErrorCode.UNAUTHENTICATED
 
 
 @pytest.mark.asyncio

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from playhall.engine.codes import ErrorCode
-from playhall_common.auth import LEEWAY_S, bearer, is_service, verify_host_token
+from playhall_common.auth import bearer, is_service, verify_host_token
 from playhall_common.errors import ApiError
 from playhall_common.interceptor import principal
 
@@ -22,7 +22,6 @@ class Caller:
 
     project: str | None = None
     host_id: str = ""
-    expires_at_s: float = float("inf")
 
     def check(self, project: str, host_id: str | None = None) -> None:
         """Refuse what is another project's or another host's: E_FORBIDDEN."""
@@ -32,9 +31,6 @@ class Caller:
             raise ApiError(ErrorCode.FORBIDDEN, "the host token is for another project")
         if host_id is not None and host_id != self.host_id:
             raise ApiError(ErrorCode.FORBIDDEN, "the host token is for another host")
-
-    def is_expired(self, now_s: float) -> bool:
-        return now_s > self.expires_at_s + LEEWAY_S
 
 
 class Callers:
@@ -55,7 +51,7 @@ class Callers:
     def host(self, token: str) -> Caller:
         """The bearer of a host token. Raises E_UNAUTHENTICATED."""
         claims = verify_host_token(token, self._secret, audience=_AUDIENCE, now_s=time.time())
-        return Caller(claims.project, claims.host_id, claims.expires_at_s)
+        return Caller(claims.project, claims.host_id)
 
 
 def caller() -> Caller:

@@ -112,6 +112,15 @@ async def test_a_room_is_found_with_all_that_is_needed_to_wake_it(address: str) 
             await data.call("Registry.MarkHasState", room_uid=room.room_uid)
         assert (await data.call("Registry.LookupRoom", project="found", room_id="main")).room.has_state
 
+        again = await data.register_build("found", "second")
+        live = await data.go_live("found", again.build_id)
+        for deploy_seq, of_deploy in ((1, build), (2, live), (3, None), (0, None), (1 << 63, None)):
+            found = await data.call(
+                "Registry.LookupRoom", project="found", room_id="main", deploy_seq=deploy_seq
+            )
+            assert found.live_build == live
+            assert (found.build_of_deploy if found.HasField("build_of_deploy") else None) == of_deploy
+
         missing = await error_of(data, "Registry.LookupRoom", project="found", room_id="none")
         assert (missing.code, missing.details["what"]) == (ErrorCode.UNKNOWN, "room")
         missing = await error_of(data, "Registry.LookupRoom", project="nowhere", room_id="main")

@@ -15,11 +15,12 @@ from playhall_common import ids
 from playhall_common.errors import ApiError
 from playhall_data import checks, projects, tables
 
-__all__ = ["Build", "Bundle", "RoomType", "get", "go_live", "live", "register"]
+__all__ = ["Build", "Bundle", "RoomType", "get", "go_live", "live", "of_deploy", "register"]
 
 MAX_ROOM_TYPES = 64
 MAX_PLAYERS = 1024
 SCHEMA_HASH_BYTES = 16
+MAX_DEPLOY_SEQ = (1 << 53) - 1
 
 _BUNDLE_HASH = re.compile(r"[A-Za-z0-9:_.-]{1,128}")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -133,6 +134,15 @@ async def live(connection: AsyncConnection, project: projects.Project) -> Build 
     if project.live_build_id is None:
         return None
     return await _find(connection, tables.builds.c.build_id == project.live_build_id)
+
+
+async def of_deploy(connection: AsyncConnection, project: str, deploy_seq: int) -> Build | None:
+    """The build that went live under this deploy_seq; None where there is none, or it did so again since."""
+    if not 0 < deploy_seq <= MAX_DEPLOY_SEQ:
+        return None
+    return await _find(
+        connection, (tables.builds.c.project == project) & (tables.builds.c.deploy_seq == deploy_seq)
+    )
 
 
 async def _insert(connection: AsyncConnection, build: Build) -> Build:

@@ -30,7 +30,10 @@ class RegistryServicer(pb_grpc.RegistryServicer):
     async def LookupRoom(self, request: pb.LookupRoomRequest, context: Context) -> pb.LookupRoomResponse:
         async with self._database.read() as connection:
             room, build = await registry.lookup(connection, request.project, request.room_id)
-        return pb.LookupRoomResponse(room=messages.room_message(room), live_build=_maybe(build))
+            deployed = await builds.of_deploy(connection, request.project, request.deploy_seq)
+        return pb.LookupRoomResponse(
+            room=messages.room_message(room), live_build=_maybe(build), build_of_deploy=_maybe(deployed)
+        )
 
     async def CreateRoom(self, request: pb.CreateRoomRequest, context: Context) -> pb.CreateRoomResponse:
         new = messages.new_room(request)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from operator import itemgetter
 
 import picows
 import pytest
 from aiohttp import web
 
 from playhall.client import PlayhallError, RoomClient, connect
+from playhall.client.websocket import WebSocketDial
 from playhall.engine import frames
 from playhall.engine.kinds import spec_of, stored_values
 from playhall.engine.updates import Section, UpdateBuilder, encode_enter, encode_head
@@ -161,6 +165,29 @@ async def test_a_failed_address_is_not_tried_again_before_the_others() -> None:
         await room.ready
         await room.leave()
         assert site.asked == 1
+
+
+async def test_a_router_that_does_not_answer_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "choice", itemgetter(0))
+    with socket.create_server(("127.0.0.1", 0)) as stopped:
+        async with serving() as site:
+            site.addresses.insert(0, f"ws://127.0.0.1:{stopped.getsockname()[1]}/v1/connect")
+            room = RoomClient(
+                site.origin, project="dots", room="main", schema=SCHEMA, timeout=5.0,
+                dial=WebSocketDial(site.origin, "dots", switch_s=0.1),
+            )  # fmt: skip
+            await room.ready
+            await room.leave()
+        assert site.asked == 1
+        assert len(asyncio.all_tasks()) == 1
+        left, _ = stopped.accept()
+        left.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with left:
+            async with asyncio.timeout(DEADLINE_S):
+                assert await loop.sock_recv(left, 4) == b"GET "
+                while await loop.sock_recv(left, 65_536):
+                    pass
 
 
 async def test_an_answer_of_discovery_is_kept_and_thrown_away_when_nothing_of_it_works() -> None:

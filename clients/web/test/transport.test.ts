@@ -161,7 +161,22 @@ describe("a WebSocket", () => {
     expect([FakeSocket.made, told.told]).toEqual([[], []]);
   });
 
+  test("is given up when nothing answers in 4 s, where there is another address", async () => {
+    const dial = dialer();
+    const told = handlers();
+    dial(told);
+    await settle();
+    vi.advanceTimersByTime(3_999);
+    expect(told.told).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(told.told).toEqual([[1006, "the server did not answer"]]);
+    dial(handlers());
+    await settle();
+    expect(FakeSocket.made.map(({ url }) => url)).toEqual(["ws://a", "ws://b"]);
+  });
+
   test("is given up when nothing answers in 10 s", async () => {
+    answers[0] = { status: 200, body: { websocket: ["ws://a"] } };
     const told = handlers();
     dialer()(told);
     await settle();

@@ -29,6 +29,11 @@ class Endpoints:
         self._addresses: list[str] = []
         self._asked_at = float("-inf")
 
+    @property
+    def has_others(self) -> bool:
+        """Whether there is another address to try than the one that was given."""
+        return len(self._addresses) > 1
+
     async def one(self, now: float) -> str:
         """Return one address at random. Raises OSError, TimeoutError, or PlayhallError where it is final."""
         if not self._addresses or now - self._asked_at >= KEEP_S:

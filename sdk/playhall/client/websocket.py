@@ -16,6 +16,8 @@ from playhall.engine.frames import MAX_FRAME
 __all__ = ["WebSocketDial"]
 
 DIAL_S = 10.0
+# A router may take connections and answer none. While there is another, it has this long.
+SWITCH_S = 4.0
 CLOSE_S = 2.0
 NO_CODE = 1005
 TOO_BIG = 1009
@@ -24,20 +26,33 @@ STALE_BYTES = 4 * 1024
 
 
 class WebSocketDial:
-    """Connects to one of a project's routers, to another one after a failure."""
+    """Connects to one of a project's routers, to another one after a failure.
 
-    def __init__(self, origin: str, project: str) -> None:
+    `switch_s`: how long a router may take to answer while there is another to try.
+    """
+
+    def __init__(self, origin: str, project: str, *, switch_s: float = SWITCH_S) -> None:
         self._endpoints = Endpoints(origin, project)
+        self._switch_s = switch_s
 
     async def __call__(self, receiver: Receiver) -> Transport:
         socket = _Socket(receiver)
         async with asyncio.timeout(DIAL_S):
             address = await self._endpoints.one(asyncio.get_running_loop().time())
+            patience = self._switch_s if self._endpoints.has_others else DIAL_S
             try:
-                await picows.ws_connect(lambda: socket, address, max_frame_size=MAX_FRAME)
+                async with asyncio.timeout(patience):
+                    await picows.ws_connect(
+                        lambda: socket,
+                        address,
+                        max_frame_size=MAX_FRAME,
+                        # By itself it stays on a connection after nobody waits for it any more.
+                        websocket_handshake_timeout=patience,
+                    )
             except (OSError, TimeoutError, picows.WSError, picows.WSInvalidURL) as error:
                 self._endpoints.failed(address)
-                raise OSError(f"{address}: {error}") from error
+                socket.abandon()
+                raise OSError(f"{address}: {str(error) or 'it did not answer in time'}") from error
             except asyncio.CancelledError:
                 self._endpoints.failed(address)
                 socket.abandon()

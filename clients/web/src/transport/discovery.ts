@@ -28,6 +28,11 @@ export class Discovery {
     return this.#addresses[Math.floor(this.#random() * this.#addresses.length)]!;
   }
 
+  /** Whether there is another address to try than the one that was given. */
+  get hasOthers(): boolean {
+    return this.#addresses.length > 1;
+  }
+
   /** An address did not work: try the others, and ask again when there are none. */
   failed(address: string): void {
     this.#addresses = this.#addresses.filter((other) => other !== address);

@@ -6,6 +6,8 @@ import { ABNORMAL_CLOSE, type Dial, type Transport, type TransportHandlers } fro
 
 /** For asking where to connect and connecting, together. */
 const OPEN_DEADLINE_MS = 10_000;
+/** A router may take connections and answer none. While there is another, it has this long. */
+const SWITCH_DEADLINE_MS = 4_000;
 const MAX_REASON_BYTES = 123;
 
 /** Dials a WebSocket at an address that `discovery` gives. */
@@ -18,7 +20,7 @@ class WebSocketTransport implements Transport {
   readonly #handlers: TransportHandlers;
   readonly #abort = new AbortController();
   #socket: WebSocket | null = null;
-  readonly #openBy: ReturnType<typeof setTimeout>;
+  #openBy: ReturnType<typeof setTimeout>;
   #address = "";
   #isDone = false;
 
@@ -47,6 +49,10 @@ class WebSocketTransport implements Transport {
   #connect(address: string): void {
     if (this.#isDone) return;
     this.#address = address;
+    if (this.#discovery.hasOthers) {
+      clearTimeout(this.#openBy);
+      this.#openBy = setTimeout(() => this.#giveUp(), SWITCH_DEADLINE_MS);
+    }
     let socket: WebSocket;
     try {
       socket = new WebSocket(address);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,7 @@ def test_the_room_is_found_before_resume_comes(client: Client) -> None:
         frames.encode_server(frames.Waking()),
         b"\x01",
         b"\x01\x02\x00",
+        encoded(replace(HELLO, version=2)),
     ],
     ids=repr,
 )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import secrets
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -320,6 +321,51 @@ async def test_a_room_host_that_dies_costs_no_socket(town: Town) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_router_that_finds_a_crashed_room_wakes_it_on_the_build_that_died(town: Town) -> None:
+    dead, spare = town.hosts
+    first = town.router()
+    dead.max_rooms, spare.max_rooms = 1, 0
+    async with town.connect(first) as ann:
+        await ann.join()
+    assert len(dead.starts) == 1
+    first.kill()
+    async with town.client() as client:
+        types = [room_type("default"), room_type("pit")]
+        bundle = await client.register_build(town.project, "two", types)
+        newer = await client.go_live(town.project, bundle.build_id)
+    newest = ScriptedHost(town.project, newer.build_id)
+    await newest.serve()
+    town.hosts.append(newest)
+    await dead.stop()
+    spare.max_rooms = 1
+    async with town.connect(town.router()) as bob:
+        await bob.join()
+    assert not newest.starts
+    (start,) = spare.starts
+    assert (start.reason, start.build_id) == (pb.WAKE_REASON_CRASH, dead.build_id)
+    assert start.deploy_seq == dead.starts[0].deploy_seq < newer.deploy_seq
+    assert start.map_epoch > 0
+
+
+@pytest.mark.asyncio
+async def test_a_room_that_was_deleted_while_it_woke_closes_4002_at_once(
+    own_town: Town, tmp_path: Path
+) -> None:
+    town = own_town
+    router = town.router()
+    async with town.connect(router) as ann:
+        await ann.join()
+        host = town.running
+        with contextlib.closing(sqlite3.connect(tmp_path / "data.db", timeout=5)) as database, database:
+            assert database.execute("DELETE FROM rooms").rowcount == 1
+        began = time.monotonic()
+        await host.release(host.room("main"))
+        assert (await ann.closed())[0] == CloseCode.ROOM_NOT_FOUND
+        assert time.monotonic() - began < 3
+    assert sum(len(each.starts) for each in town.hosts) == 1
+
+
+@pytest.mark.asyncio
 async def test_a_silent_host_that_the_shard_hears_keeps_its_room(town: Town) -> None:
     router = town.router()
     async with town.connect(router) as ann:
@@ -368,6 +414,30 @@ async def test_a_room_that_stops_closes_4007_and_the_next_connection_wakes_it(to
         host = town.running
         host.end(host.room("main"), pb.RoomEnded.REASON_STOPPED, 4007)
         assert (await ann.closed())[0] == CloseCode.ROOM_STOPPED
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("is_lost_before", [False, True])
+async def test_a_room_that_blocked_its_process_closes_4007_and_others_play_on(
+    town: Town, is_lost_before: bool
+) -> None:
+    host, elsewhere = town.hosts
+    elsewhere.refuse_starts = ErrorCode.BUSY
+    router = town.router()
+    async with town.connect(router) as ann, town.connect(router, room="other") as bob:
+        await ann.join()
+        before = await bob.join()
+        host.silent = is_lost_before
+        if is_lost_before:
+            for client in (ann, bob):
+                assert await client.receive() == frames.Reset(1, CloseCode.ROOM_MOVED)
+        host.name_stopped(host.room("main"), CloseCode.ROOM_STOPPED)
+        assert (await ann.closed())[0] == CloseCode.ROOM_STOPPED
+        host.silent = False
+        if is_lost_before:
+            await bob.send(frames.Resume(1, before.generation, 1, full=False, held=()))
+            assert (await bob.welcomed()).generation == before.generation
+        await bob.echo("still here")
 
 
 @pytest.mark.asyncio

@@ -75,6 +75,8 @@ class ScriptedHost:
         self.answer_starts: pb.StartResponse | None = None
         self.on_join: Callable[[ScriptedHost, HostedRoom, Member], None] | None = None
         self.silent = False
+        self.stopped: list[pb.StoppedRoom] = []
+        """What the supervisor says it stopped."""
         self.prepared_only = False
         """Whether the process is named by Prepare alone, as one that is yet to start."""
         self.start_gate = asyncio.Event()
@@ -151,6 +153,18 @@ class ScriptedHost:
         ended = pb.RoomEnded(room_uid=room.uid, reason=reason, code=code)
         for queue in self._streams.values():
             queue.put_nowait(pb.AttachResponse(items=[pb.Down(generation=room.generation, ended=ended)]))
+
+    def name_stopped(self, room: HostedRoom, code: int) -> None:
+        """Tell all routers, as a supervisor does, that the room blocked its process."""
+        self.stopped.append(
+            pb.StoppedRoom(
+                room_uid=room.uid,
+                generation=room.generation,
+                host_id=self.host_id,
+                address=self.address,
+                code=code,
+            )
+        )
 
     async def release(self, room: HostedRoom, kind: store.End.ValueType = store.END_HIBERNATED) -> None:
         """Close the room at the shard, then say so."""
@@ -334,7 +348,9 @@ class ScriptedHost:
             host_id=self.host_id, address=self.address, build_id=self.build_id, rooms=len(self.rooms),
             max_rooms=self.max_rooms,
         )  # fmt: skip
-        return pb.ControlResponse(pod_id=self.host_id, project=self.project, processes=[process])
+        return pb.ControlResponse(
+            pod_id=self.host_id, project=self.project, processes=[process], stopped=self.stopped
+        )
 
     def listed(self) -> pb.ControlResponse:
         """What the pod says of itself."""

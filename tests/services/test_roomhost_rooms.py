@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -15,8 +16,9 @@ from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common.errors import ApiError
+from playhall_roomhost.log_limit import BURST
 from tests.support.processes import Processes, ServiceProcess
-from tests.support.room_hosts import Pod, Shard, make_build, new_uid, pid_of
+from tests.support.room_hosts import CALL_S, Pod, Shard, make_build, new_uid, pid_of
 
 CLOSING = pb.RoomEnded.REASON_CLOSING
 RELEASED = pb.RoomEnded.REASON_RELEASED
@@ -140,6 +142,31 @@ async def test_a_room_that_raises_ends_alone(pod: Pod, build: pb.Build, supervis
     # Nothing of before the tick that raised is lost.
     link = await router.enter(bad, await pod.started(process, bad, has_state=True))
     assert (await router.ask(link))["moves"] == 5
+
+
+@pytest.mark.asyncio
+async def test_a_room_that_logs_too_much_loses_lines_and_another_does_not(
+    pod: Pod, build: pb.Build, supervisor: ServiceProcess
+) -> None:
+    process = await pod.prepare(build)
+    loud, quiet = new_uid(), new_uid()
+    router = await pod.attach(process)
+    loud_link = await router.enter(loud, await pod.started(process, loud))
+    quiet_link = await router.enter(quiet, await pod.started(process, quiet))
+
+    def lines(uid: str) -> list[dict[str, Any]]:
+        return [line for line in supervisor.log_lines("room.log") if line["room_uid"] == uid]
+
+    await router.say(loud_link, do="log", lines=BURST + 400)
+    await router.say(quiet_link, do="log", lines=1)
+    await router.ask(quiet_link)
+    assert len(lines(loud)) == BURST
+    assert len(lines(quiet)) == 1
+    async with asyncio.timeout(CALL_S):
+        while len(lines(loud)) == BURST:
+            await router.say(loud_link, do="log", lines=1)
+            await router.ask(loud_link)
+    assert lines(loud)[-1]["lines_dropped"] >= 400
 
 
 @pytest.mark.asyncio

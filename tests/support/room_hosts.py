@@ -49,6 +49,9 @@ class Game(Room[Board]):
             self.send(conn, {"moves": self.state.moves, "tick": self.tick, "visits": visits})
         elif do == "break":
             self.broken = "a dot too many" + chr(message.get("chr", 33))
+        elif do == "log":
+            for n in range(message["lines"]):
+                self.log.info("line %d", n)
         elif do == "block":
             time.sleep(60)
 

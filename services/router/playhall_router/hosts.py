@@ -87,15 +87,18 @@ class Hosts:
             request = await self._request(entry, reason)
             return await self._try_hosts(entry, request, host_id)
         except ApiError as error:
+            if error.code is ErrorCode.WRONG_SHARD:
+                self._registry.shards_moved()
             return _refusal(error)
 
     async def _request(self, entry: RoomEntry, reason: Reason) -> pb.StartRequest:
         room, build = entry.room, entry.build
+        shard = await self._registry.owner_of(room.room_uid)
         request = pb.StartRequest(
             project=room.project, room_uid=room.room_uid, room_id=room.room_id, room_type=room.room_type,
             deploy_seq=build.deploy_seq, build_id=build.build_id, has_state=room.has_state,
             reason=_REASONS[reason],
-            shard_address=await self._registry.shard_of(room.room_uid),
+            shard_address=shard.address, map_epoch=shard.epoch,
             max_players=entry.type.max_players if entry.type else 0,
         )  # fmt: skip
         if room.HasField("join_code"):

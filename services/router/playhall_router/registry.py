@@ -66,7 +66,9 @@ class Registry:
         self._builds = rpc.BuildsStub(self._channel)
         self._metadata = service_metadata(secret)
         self._access: StaleCache[str, Access] = StaleCache(fresh_s=_FRESH_S, stale_s=_STALE_S)
-        self._rooms: StaleCache[tuple[str, str], RoomEntry] = StaleCache(fresh_s=_FRESH_S, stale_s=_STALE_S)
+        self._rooms: StaleCache[tuple[str, str, int], RoomEntry] = StaleCache(
+            fresh_s=_FRESH_S, stale_s=_STALE_S
+        )
         self._live: StaleCache[str, pb.Build] = StaleCache(fresh_s=_FRESH_S, stale_s=_STALE_S)
         self._shards: StaleCache[str, pb.GetShardMapResponse] = StaleCache(fresh_s=5.0, stale_s=_STALE_S)
         self._tokens: dict[tuple[str, str, str], pb.IssueHostTokenResponse] = {}
@@ -89,19 +91,23 @@ class Registry:
 
         return await self._cached(self._access, project, ("access", project), ask)
 
-    async def lookup(self, project: str, room_id: str) -> RoomEntry:
-        """A room. E_UNKNOWN: there is none."""
+    async def lookup(self, project: str, room_id: str, deploy_seq: int = 0) -> RoomEntry:
+        """A room, with the build of this deploy where data has it, else the live one. E_UNKNOWN: there is
+        none.
+        """
+        key = (project, room_id, deploy_seq)
 
         async def ask() -> RoomEntry:
-            request = pb.LookupRoomRequest(project=project, room_id=room_id)
+            request = pb.LookupRoomRequest(project=project, room_id=room_id, deploy_seq=deploy_seq)
             got = await self._call(self._registry.LookupRoom, request)
-            return RoomEntry(got.room, got.live_build)
+            of_deploy = deploy_seq and got.HasField("build_of_deploy")
+            return RoomEntry(got.room, got.build_of_deploy if of_deploy else got.live_build)
 
-        return await self._cached(self._rooms, (project, room_id), ("room", project, room_id), ask)
+        return await self._cached(self._rooms, key, ("room", *key), ask)
 
     def forget(self, project: str, room_id: str) -> None:
         """What was looked up of a room is out of date."""
-        self._rooms.expire((project, room_id), time.monotonic())
+        self._rooms.expire((project, room_id, 0), time.monotonic())
 
     async def create(self, request: pb.CreateRoomRequest) -> RoomEntry:
         """Create a room, or with `or_get` give the one there is. E_EXISTS, E_INVALID, E_UNKNOWN."""
@@ -111,7 +117,7 @@ class Registry:
             return RoomEntry(got.room, got.live_build)
 
         made = await self._once(("create", request.SerializeToString(deterministic=True)), ask)
-        self._rooms.put((made.room.project, made.room.room_id), made, time.monotonic())
+        self._rooms.put((made.room.project, made.room.room_id, 0), made, time.monotonic())
         return made
 
     async def live_build(self, project: str) -> pb.Build:
@@ -129,16 +135,20 @@ class Registry:
 
     async def shard_of(self, room_uid: str) -> str:
         """The address of the shard that owns a room. E_UNAVAILABLE: no shard has registered for it."""
+        return (await self.owner_of(room_uid)).address
+
+    async def owner_of(self, room_uid: str) -> pb.Shard:
+        """The shard that owns a room, with its epoch. E_UNAVAILABLE: no shard has registered for it."""
 
         async def ask() -> pb.GetShardMapResponse:
             return await self._call(self._registry.GetShardMap, pb.GetShardMapRequest())
 
         shards = await self._cached(self._shards, "", "shards", ask)
-        address = _shard_address(shards, ids.slot_of(room_uid))
-        if not address:
+        owner = _owner(shards, ids.slot_of(room_uid))
+        if owner is None or not owner.address:
             self._shards.drop("")
             raise ApiError(ErrorCode.UNAVAILABLE, "no shard has registered for this room yet")
-        return address
+        return owner
 
     def shards_moved(self) -> None:
         """A shard was not where the map said."""
@@ -211,9 +221,9 @@ class Registry:
             raise from_rpc(failure) from failure
 
 
-def _shard_address(shards: pb.GetShardMapResponse, slot: int) -> str:
+def _owner(shards: pb.GetShardMapResponse, slot: int) -> pb.Shard | None:
     for shard in shards.shards:
         for first, end in zip(shard.slot_from, shard.slot_to, strict=True):
             if first <= slot < end:
-                return shard.address
-    return ""
+                return shard
+    return None

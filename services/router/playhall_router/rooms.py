@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.codes import CloseCode
+from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common import logs
 from playhall_common.errors import ApiError
 from playhall_router import meters
@@ -55,6 +55,8 @@ class Room:
         self.project = entry.room.project
         self.room_id = entry.room.room_id
         self.entry = entry
+        self.deploy_seq = 0
+        """Of the newest grant, as the shard says; 0: not heard."""
         self.flow = RoomFlow()
         self.waiting: set[Session] = set()
         self.attached: set[Session] = set()
@@ -273,19 +275,30 @@ class Rooms:
             self._start_wakes()
 
     async def _place(self, room: Room, place: Place) -> Route | Refused:
-        if place.fresh or place.reason is not Reason.CRASH:
-            # A crash comes back on the build that died; everything else on what is live now.
-            try:
-                entry = await self._registry.lookup(room.project, room.room_id)
-            except ApiError as error:
-                return Refused(Refusal.UNAVAILABLE, text=error.message)
-            if entry.room.room_uid != room.uid:
-                return Refused(Refusal.DELETED)
-            room.entry = entry
+        refused = await self._look_up(room, place)
+        if refused is not None:
+            return refused
         if room.entry.type is None:
             text = f"the live build has no room type {room.entry.room.room_type!r}"
             return Refused(Refusal.FAILED, CloseCode.WRONG_ROOM_TYPE, text)
         return await self._hosts.start_room(room.entry, place.reason, place.host_id)
+
+    async def _look_up(self, room: Room, place: Place) -> Refused | None:
+        """The room's build: a crash comes back on the one that died; everything else on what is live now."""
+        crashed = place.reason is Reason.CRASH and not place.fresh
+        if crashed and room.deploy_seq in (0, room.entry.build.deploy_seq):
+            return None
+        try:
+            entry = await self._registry.lookup(room.project, room.room_id, room.deploy_seq if crashed else 0)
+        except ApiError as error:
+            if error.code is ErrorCode.UNKNOWN:
+                return Refused(Refusal.DELETED)
+            # Without data, what is known of a crashed room must do; the shard refuses too old a build.
+            return None if crashed else Refused(Refusal.UNAVAILABLE, text=error.message)
+        if entry.room.room_uid != room.uid:
+            return Refused(Refusal.DELETED)
+        room.entry = entry
+        return None
 
     # What is heard.
 
@@ -295,9 +308,10 @@ class Rooms:
             room.flow.hinted(route, _now())
             self._carry_out(room)
 
-    def _heard_status(self, room_uid: str, status: Ownership, owner: Route) -> None:
+    def _heard_status(self, room_uid: str, status: Ownership, owner: Route, deploy_seq: int) -> None:
         room = self._rooms.get(room_uid)
         if room is not None:
+            room.deploy_seq = deploy_seq
             room.flow.status(status, owner, _now())
             self._carry_out(room)
 

@@ -42,7 +42,10 @@ log = logs.get_logger()
 
 
 class Watches:
-    """Rooms that are watched, over all shards. Both callbacks are called from the loop and must not wait."""
+    """Rooms that are watched, over all shards. Both callbacks are called from the loop and must not wait.
+
+    `on_status` is told a room's uid, how it is, its owner, and the deploy_seq of that owner's build.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class Watches:
         secret: str,
         router_id: str,
         *,
-        on_status: Callable[[str, Ownership, Route], None],
+        on_status: Callable[[str, Ownership, Route, int], None],
         on_lost: Callable[[str], None],
     ) -> None:
         self._registry = registry
@@ -160,7 +163,7 @@ class Watches:
             reader.set_result(ownership)
         if ownership is not None and status.room_uid in self._rooms:
             owner = Route(status.generation, status.host_id, status.host_address)
-            self._on_status(status.room_uid, ownership, owner)
+            self._on_status(status.room_uid, ownership, owner, status.deploy_seq)
 
 
 class _Shard:

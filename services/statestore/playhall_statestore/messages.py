@@ -180,6 +180,7 @@ def room_status(news: RoomNews) -> pb.RoomStatus:
         host_id=news.host_id,
         host_address=news.host_address,
         version=news.version,
+        deploy_seq=news.deploy_seq,
     )
 
 

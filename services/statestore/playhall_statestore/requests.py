@@ -273,6 +273,7 @@ class RoomNews:
     host_id: str = ""
     host_address: str = ""
     version: int = 0
+    deploy_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,11 +276,14 @@ class Shard:
             return RoomNews(uid, Status.NEW)
         if room.held:
             status = Status.LIVE if self._grants.is_heard(room, now) else Status.DEAD
-            return RoomNews(uid, status, room.generation, room.host_id, room.host_address)
+            return RoomNews(
+                uid, status, room.generation, room.host_id, room.host_address, deploy_seq=room.deploy_seq
+            )
         if room.end is End.NEVER:
             return RoomNews(uid, Status.NEW)
         status = Status.ASLEEP if room.end is End.SLEPT else Status.CLOSED
-        return RoomNews(uid, status, room.generation, version=room.saved.at.version)
+        version = room.saved.at.version
+        return RoomNews(uid, status, room.generation, version=version, deploy_seq=room.deploy_seq)
 
 
 def _fenced(room: Room) -> Ack:

@@ -31,7 +31,7 @@ def test_a_watch_is_answered_with_who_owns_the_room_now() -> None:
     bench = ShardBench()
     assert bench.shard.watch(1, ROOM, bench.now) == [News(1, RoomNews(ROOM, Status.NEW))]
     generation = bench.grant().generation
-    live = RoomNews(ROOM, Status.LIVE, generation, "h1", "h1:1")
+    live = RoomNews(ROOM, Status.LIVE, generation, "h1", "h1:1", deploy_seq=1)
     assert bench.shard.watch(2, ROOM, bench.now) == [News(2, live)]
 
 
@@ -102,7 +102,7 @@ def test_asleep_says_which_version_clients_hold() -> None:
     stream, _ = bench.connect("h1")
     bench.write(part(stream, generation, 5, base=True))
     bench.close(generation, 5, End.SLEPT)
-    assert bench.status() == RoomNews(ROOM, Status.ASLEEP, generation, version=5)
+    assert bench.status() == RoomNews(ROOM, Status.ASLEEP, generation, version=5, deploy_seq=1)
 
 
 @pytest.mark.parametrize(("after_s", "due_s"), [(0.0, 6.0), (7.0, 59.0)])

@@ -91,6 +91,34 @@ async def test_a_caller_shows_the_secret_but_for_health(processes: Processes) ->
 
 
 @pytest.mark.asyncio
+async def test_what_does_not_decode_is_refused_and_fills_no_log(processes: Processes) -> None:
+    toy = start(processes)
+    secret = service_metadata(SERVICE_SECRET)
+    async with channel(toy.grpc) as to_toy:
+        for path, metadata, code in (
+            (MINT, (), ErrorCode.UNAUTHENTICATED),
+            (MINT, secret, ErrorCode.INVALID),
+            ("/grpc.health.v1.Health/Check", (), ErrorCode.INVALID),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                call: Any = to_toy.unary_unary(path)
+                await call(b"\xff", metadata=metadata, timeout=10)
+            assert from_rpc(caught.value).code is code
+        watch: Any = to_toy.unary_stream("/grpc.health.v1.Health/Watch")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await watch(b"\xff", timeout=10).read()
+        assert from_rpc(caught.value).code is ErrorCode.INVALID
+        proofs: Any = to_toy.stream_stream(f"/{STREAMS}/Proofread")(metadata=secret, timeout=10)
+        await proofs.write(b"\xff")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await proofs.read()
+        assert from_rpc(caught.value).code is ErrorCode.INVALID
+    assert await mint(toy, "ann") == "ann"
+    assert "DecodeError" not in toy.log()
+    assert toy.log_lines("rpc_failed") == []
+
+
+@pytest.mark.asyncio
 async def test_a_stream_has_the_same_surroundings(processes: Processes) -> None:
     toy = start(processes)
     metadata = service_metadata(SERVICE_SECRET)

@@ -85,6 +85,9 @@ def streams() -> grpc.GenericRpcHandler:
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         "Count": grpc.unary_stream_rpc_method_handler(count),
         "Echo": grpc.stream_stream_rpc_method_handler(echo),
+        "Proofread": grpc.stream_stream_rpc_method_handler(
+            echo, voice_pb2.MintRequest.FromString, voice_pb2.MintRequest.SerializeToString
+        ),
     }
     return grpc.method_handlers_generic_handler(STREAMS, methods)
 

@@ -3,6 +3,7 @@
 A `Guard` is given the method's full name and the call's metadata; it gives a principal, which `principal()`
 returns while that RPC runs, or raises ApiError. Health checks are not guarded.
 
+What does not decode is E_INVALID; the request of a unary RPC is decoded only once its caller is known.
 Whatever else a servicer raises becomes E_INTERNAL with a request id: the log has the traceback under it, the
 caller gets the id and nothing of the inside.
 """
@@ -20,6 +21,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from playhall.engine.codes import ErrorCode
 from playhall_common import logs, metrics
@@ -62,9 +64,9 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
     ) -> Any:
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(_HEALTH):
-            return handler
-        return _wrap(handler, method, self.guard)
+        if handler is None:
+            return None
+        return _wrap(handler, method, None if method.startswith(_HEALTH) else self.guard)
 
 
 def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:
@@ -74,11 +76,16 @@ def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:
         + ("stream" if handler.response_streaming else "unary")
     )
     behaviour = getattr(handler, kind)
+    decode = _checked(handler.request_deserializer)
+    # gRPC decodes a unary request before anything of ours runs, and logs a traceback where that fails.
+    decode_request: Callable[[Any], Any] = _as_it_is if handler.request_streaming else decode
     if inspect.isasyncgenfunction(behaviour):
 
         async def generate(request: Any, context: Any) -> AsyncIterator[Any]:
-            responses = behaviour(request, context)
-            async with _guarded(method, guard, context), contextlib.aclosing(responses):
+            async with (
+                _guarded(method, guard, context),
+                contextlib.aclosing(behaviour(decode_request(request), context)) as responses,
+            ):
                 async for response in responses:
                     yield response
 
@@ -88,14 +95,32 @@ def _wrap(handler: Any, method: str, guard: Guard | None) -> Any:
         async def answer(request: Any, context: Any) -> Any:
             began = time.perf_counter()
             async with _guarded(method, guard, context):
-                response = await behaviour(request, context)
+                response = await behaviour(decode_request(request), context)
             if kind == "unary_unary":
                 _seconds.labels(method).observe(time.perf_counter() - began)
             return response
 
         wrapped = answer
     make = getattr(grpc, f"{kind}_rpc_method_handler")
-    return make(wrapped, handler.request_deserializer, handler.response_serializer)
+    return make(wrapped, decode if handler.request_streaming else None, handler.response_serializer)
+
+
+def _checked(decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
+    """`decode`, but for what it raises on what is no message."""
+    if decode is None:
+        return _as_it_is
+
+    def checked(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except DecodeError:
+            raise ApiError(ErrorCode.INVALID, "the request is no message of this method's") from None
+
+    return checked
+
+
+def _as_it_is(request: Any) -> Any:
+    return request
 
 
 @contextlib.asynccontextmanager

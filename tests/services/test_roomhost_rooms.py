@@ -62,6 +62,16 @@ async def test_a_room_starts_takes_a_player_and_answers(pod: Pod, build: pb.Buil
 
 
 @pytest.mark.asyncio
+async def test_a_start_that_names_another_epoch_is_refused_by_the_shard(pod: Pod, build: pb.Build) -> None:
+    process = await pod.prepare(build)
+    epoch = await pod.started(process, new_uid()) >> 32
+    await pod.started(process, new_uid(), map_epoch=epoch)
+    with pytest.raises(ApiError) as refused:
+        await pod.start(process, new_uid(), map_epoch=epoch + 5)
+    assert refused.value.code is ErrorCode.WRONG_SHARD
+
+
+@pytest.mark.asyncio
 async def test_concurrent_starts_share_one_generation(pod: Pod, build: pb.Build) -> None:
     process = await pod.prepare(build)
     uid = new_uid()

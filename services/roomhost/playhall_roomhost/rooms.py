@@ -179,6 +179,7 @@ class Rooms:
             deploy_seq=request.deploy_seq,
             has_state=request.has_state,
             reason=request.reason,
+            map_epoch=request.map_epoch,
         )
 
     def by_status(self, status: Status) -> list[RunningRoom]:

@@ -28,6 +28,9 @@ __all__ = ["Granted", "OpenOutcome", "ShardClient", "Token", "strike"]
 
 OPEN_S = 10.0
 CLOSE_TRY_S = 5.0
+# Tokens come from data, by routers, within seconds of its return. Where none came for so long, nobody can
+# open the room anew either.
+TOKEN_WAIT_S = 900.0
 STRIKE_S = 5.0
 BEAT_S = 1.0
 SILENT_S = 10.0
@@ -135,12 +138,14 @@ class ShardClient:
         token: Token,
         on_event: Callable[[Event], None],
         ticks: Callable[[], Iterable[tuple[str, int, int]]],
+        token_wait_s: float = TOKEN_WAIT_S,
     ) -> None:
         self.address = address
         self.stream = WriteStream(host_id)
         self._token = token
         self._on_event = on_event
         self._ticks = ticks
+        self._token_wait_s = token_wait_s
         self._channel = auth.channel(address)
         self._stub = rpc.StateStoreStub(self._channel)
         self._wake = asyncio.Event()
@@ -212,9 +217,11 @@ class ShardClient:
     async def open(self, request: pb.OpenRequest) -> OpenOutcome:
         """Ask for a room, until there is an answer or 10 s are over. Raises ApiError."""
         request.open_id = secrets.token_hex(16)
+        self.stream.learn_epoch(request.map_epoch)
         deadline = time.monotonic() + OPEN_S
         wait_s = _RETRY_FIRST_S
         while True:
+            request.map_epoch = self.stream.map_epoch
             error = ApiError(ErrorCode.UNAVAILABLE, "the state store broke off")
             try:
                 outcome = await self._open_once(request, deadline - time.monotonic())
@@ -222,10 +229,16 @@ class ShardClient:
                     return outcome
             except grpc.aio.AioRpcError as failure:
                 error = from_rpc(failure)
-            if error.code not in _UNSETTLED or time.monotonic() + wait_s >= deadline:
+            may_retry = error.code in _UNSETTLED or self._learn_epoch(error)
+            if not may_retry or time.monotonic() + wait_s >= deadline:
                 raise error
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _RETRY_LONGEST_S)
+
+    def _learn_epoch(self, error: ApiError) -> bool:
+        """A shard on a new volume names its epoch to who knows an older one. Whether that is news."""
+        epoch = error.details.get("epoch", "") if error.code is ErrorCode.WRONG_SHARD else ""
+        return epoch.isdecimal() and self.stream.learn_epoch(int(epoch))
 
     async def _open_once(self, request: pb.OpenRequest, timeout_s: float) -> OpenOutcome | None:
         received = _Received()
@@ -238,8 +251,13 @@ class ShardClient:
         return received.result()
 
     async def close(self, request: pb.CloseRequest) -> bool:
-        """End a generation, however long it takes. False: it was not ours any more. Cancel it to give up."""
+        """End a generation, however long it takes. False: it was not ours any more. Cancel it to give up.
+
+        While the token is not accepted it is tried again, with the newest there is, for `token_wait_s`.
+        Raises ApiError after that, and where the shard refuses otherwise.
+        """
         wait_s = _RETRY_FIRST_S
+        deadline: float | None = None
         while True:
             try:
                 await self._stub.Close(
@@ -248,9 +266,15 @@ class ShardClient:
                 return True
             except grpc.aio.AioRpcError as failure:
                 error = from_rpc(failure)
-            if error.code not in _UNSETTLED:
+            if error.code is ErrorCode.FENCED:
                 log.warning("close_refused", room_uid=request.room_uid, code=error.code, error=error.message)
                 return False
+            if error.code is ErrorCode.UNAUTHENTICATED:
+                deadline = deadline or time.monotonic() + self._token_wait_s
+                if time.monotonic() + wait_s >= deadline:
+                    raise error
+            elif error.code not in _UNSETTLED:
+                raise error
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _RETRY_LONGEST_S)
 
@@ -268,6 +292,7 @@ class ShardClient:
                 await self._write_once()
             except grpc.aio.AioRpcError as failure:
                 error = from_rpc(failure)
+                self._learn_epoch(error)
                 log.info("write_stream_broke", shard=self.address, code=error.code, error=error.message)
             except asyncio.InvalidStateError:
                 # The stream ended while a request was handed to it.

@@ -120,9 +120,10 @@ class _Room:
 class WriteStream:
     """The records of all rooms of a process that live on one shard."""
 
-    def __init__(self, host_id: str, *, map_epoch: int = 0) -> None:
+    def __init__(self, host_id: str) -> None:
         self._host_id = host_id
-        self._map_epoch = map_epoch
+        self.map_epoch = 0
+        """The shard's epoch, as far as it is known. To read; see `learn_epoch`."""
         self._rooms: dict[str, _Room] = {}
         self._line: deque[_Room] = deque()
         self._events: list[Event] = []
@@ -177,6 +178,12 @@ class WriteStream:
         """Tell the shard of a newer host token."""
         self._token = token
 
+    def learn_epoch(self, epoch: int) -> bool:
+        """The map, or the shard itself, names this epoch. Whether that is news: an older one never is."""
+        is_newer = epoch > self.map_epoch
+        self.map_epoch = max(self.map_epoch, epoch)
+        return is_newer
+
     # The stream.
 
     def connected(self, now: float) -> None:
@@ -222,7 +229,7 @@ class WriteStream:
         if not self._hello_sent:
             self._hello_sent = True
             request.hello.host_id = self._host_id
-            request.hello.map_epoch = self._map_epoch
+            request.hello.map_epoch = self.map_epoch
             for room in self._rooms.values():
                 request.hello.rooms.add(room_uid=room.uid, generation=room.generation)
             return request

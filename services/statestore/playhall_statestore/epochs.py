@@ -30,13 +30,16 @@ class Epochs:
         self._asking = asyncio.Lock()
 
     async def check(self, map_epoch: int) -> None:
-        """Refuse a caller who knows another epoch: E_WRONG_SHARD. 0: it knows none."""
+        """Refuse a caller who knows another epoch: E_WRONG_SHARD; its detail `epoch` is this shard's. 0: it
+        knows none.
+        """
         if map_epoch in (0, self._epoch):
             return
         if map_epoch > self._epoch and not self._asking.locked():
             async with self._asking:
                 await self._verify(map_epoch)
-        raise ApiError(ErrorCode.WRONG_SHARD, f"this shard serves under epoch {self._epoch}")
+        text = f"this shard serves under epoch {self._epoch}"
+        raise ApiError(ErrorCode.WRONG_SHARD, text, epoch=self._epoch)
 
     async def _verify(self, map_epoch: int) -> None:
         try:

@@ -80,6 +80,15 @@ def versions(parts: list[pb.RecordPart]) -> list[int]:
     return [part.version for part in parts if part.last]
 
 
+def test_hello_names_the_newest_epoch_that_is_known() -> None:
+    stream = WriteStream("host")
+    assert [stream.learn_epoch(epoch) for epoch in (4, 3, 4, 5)] == [True, False, False, True]
+    stream.connected(0.0)
+    hello = stream.next_request()
+    assert hello is not None
+    assert (hello.hello.host_id, hello.hello.map_epoch) == ("host", 5)
+
+
 def test_a_record_goes_out_at_once_and_is_forgotten_when_it_is_durable() -> None:
     stream = connected()
     stream.base(UID, 7, base(1), 0.0)

@@ -27,7 +27,8 @@ for settles, on_hibernate, the last base, its acknowledgement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -99,11 +100,23 @@ __all__ = [
 IDLE_S = 30.0
 # A room that would hibernate, but whose shard is not heard, looks again after this long.
 IDLE_RETRY_S = 1.0
+# One that was asked to hibernate or to move waits for its shard for so long, and stays as it is after that.
+ASKED_S = 60.0
 # A version is a u32. A room that gets there (after years) goes on in a new generation, where versions start
 # anew.
 LAST_VERSION = 2**32 - 1_000
 
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Somebody wants the room to close."""
+
+    code: CloseCode
+    reason: str
+    move: bool
+    until: float
 
 
 class RoomCore:
@@ -134,7 +147,8 @@ class RoomCore:
         self._connections: Connections | None = None
         self._retention_due = 0.0
         self._idle_retry_at: float | None = None
-        self._close_once_ready: Callable[[], None] | None = None
+        self._asked: _Asked | None = None
+        self._moves = False
         self._on_hibernate_ran = False
         self._last_base_written = False
         self._timer_at: float | None = None
@@ -261,6 +275,9 @@ class RoomCore:
         if self._runtime.version >= LAST_VERSION:
             self._begin_closing(CloseCode.ROOM_MOVED, "the room starts anew", move=False)
             return
+        self._close_if_asked()
+        if self.status is not Status.ACTIVE:
+            return
         self._runtime.tick += 1
         self._runtime.presence.settle()
         self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
@@ -325,10 +342,11 @@ class RoomCore:
         self._go_on_closing()
 
     def hibernate(self, now: Now, *, move: bool = False) -> None:
-        """Hibernate the room: its connections end with 4008 and come back. A room that starts does so first.
+        """Hibernate the room: its connections end with 4008 and come back. A room that starts does so first,
+        and one whose shard is not heard waits for that: at most ASKED_S, then it stays as it is.
 
         With `move` they are kept by their routers and join the next generation: no leave hook runs, and
-        links are forgotten without a CloseOut.
+        links are forgotten without a CloseOut. Without any by then, the room hibernates.
         """
         self._runtime.now = now
         self._timer_key = None
@@ -420,8 +438,9 @@ class RoomCore:
         self.status = Status.ACTIVE
         self._connections.empty_since = self._runtime.now.mono
         self._runtime.emit(ReadyOut())
-        if self._close_once_ready is not None:
-            self._close_once_ready()
+        if self._asked is not None:
+            self._asked.until = self._runtime.now.mono + ASKED_S
+            self._close_if_asked()
 
     def _stopped_by(self, hook: str) -> Any:
         """Return what stops the room with the error of a hook."""
@@ -595,16 +614,30 @@ class RoomCore:
             self._idle_retry_at = mono + IDLE_RETRY_S
 
     def _close_room(self, code: CloseCode, reason: str, *, move: bool) -> None:
-        if self.status is Status.STARTING:
-            self._close_once_ready = lambda: self._begin_closing(code, reason, move=move)
-        else:
-            self._begin_closing(code, reason, move=move)
+        if self._asked is None:
+            self._asked = _Asked(code, reason, move, self._runtime.now.mono + ASKED_S)
+        self._close_if_asked()
+
+    def _close_if_asked(self) -> None:
+        """Begin to close, if that was asked for and the shard is there to take the last base: a room that
+        closes takes nobody in, so it had better not have to wait.
+        """
+        asked = self._asked
+        if asked is None or self.status is not Status.ACTIVE:
+            return
+        if self.shard_heard:
+            self._asked = None
+            self._begin_closing(asked.code, asked.reason, move=asked.move)
+        elif self._runtime.now.mono >= asked.until:
+            self._asked = None
+            self._runtime.warn("room.hibernate_given_up", reason=f"no shard was heard for {ASKED_S:g} s")
 
     def _begin_closing(self, code: CloseCode, reason: str, *, move: bool) -> None:
         if self.status is not Status.ACTIVE or self._connections is None:
             return
         self.status = Status.CLOSING
-        if move:
+        self._moves = move and len(self._connections) > 0
+        if self._moves:
             self._connections.forget_all()
         else:
             for link in self._connections.links:
@@ -622,7 +655,7 @@ class RoomCore:
             self._runtime.run("on_hibernate", self.room.on_hibernate, self._hibernated)
         elif self._last_base_written and self._journal.settled:
             self.status = Status.CLOSED
-            self._runtime.emit(HibernateOut(self._runtime.version, self._runtime.tick))
+            self._runtime.emit(HibernateOut(self._runtime.version, self._runtime.tick, moved=self._moves))
 
     def _hibernated(self, error: BaseException | None) -> None:
         if error is not None:

@@ -172,6 +172,8 @@ class HibernateOut:
     version: int
     tick: int
     alarm_ms: int = -1
+    moved: bool = False
+    """With connections, which their routers keep for the next generation."""
 
 
 @dataclass(frozen=True, slots=True)

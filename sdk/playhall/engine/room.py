@@ -272,7 +272,10 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
     @final
     def request_hibernate(self) -> None:
-        """Hibernate as soon as the hook at hand is done. Connections end with 4011."""
+        """Hibernate as soon as the hook at hand is done. Connections end with 4011.
+
+        While the state store is not heard the room goes on, for up to a minute; after that it must ask again.
+        """
         self.__context.request_hibernate()
 
 

@@ -47,6 +47,7 @@ from playhall.engine.outputs import (
 )
 from playhall_common import logs
 from playhall_roomhost import meters
+from playhall_roomhost.arrivals import NEWCOMERS_WAIT_S, Arrivals, brings_people
 from playhall_roomhost.attach import LINK_MASK, AttachStream, Clock, split, stream_of
 from playhall_roomhost.log_limit import LogLimit
 from playhall_roomhost.pulse import PulseWriter, culprit_bytes
@@ -57,7 +58,6 @@ from playhall_roomhost.steps import run_marked
 __all__ = ["RunningRoom", "Surroundings", "ended_down"]
 
 STOP_FLUSH_S = 5.0
-MAX_EARLY = 1_024
 _CALLS = (
     "start",
     "join",
@@ -131,11 +131,11 @@ class RunningRoom:
         self.over = asyncio.Event()
         self._around = surroundings
         self._links: set[int] = set()
-        self._early: dict[int, JoinRequest] = {}
+        self._arrivals = Arrivals()
+        self._brings_people = False
         self._audience: set[int] = set()
         self._awaits: dict[int, asyncio.Task[Any]] = {}
         self._ending: asyncio.Task[None] | None = None
-        self._moving = False
         self._status = Status.STARTING
         self._durable = 0
         self._last_version = 0
@@ -179,19 +179,16 @@ class RunningRoom:
 
     def start(self, stored: StoredRoom | None, wake: WakeInfo) -> None:
         """Start the core; `ready` tells how it went."""
+        self._brings_people = brings_people(wake)
         self._around.scheduler.add(self)
         self._around.changed(self)
         self._run("start", self.core.start, stored, wake)
 
     def join(self, number: int, request: JoinRequest) -> bool:
-        """A connection wants in. False: it came too early, and there are too many such. Needs
-        `takes_joins`."""
+        """A connection wants in. False: it has to wait, and too many do. Needs `takes_joins`."""
         self._audience.add(stream_of(number))
-        if self._status is Status.STARTING:
-            if len(self._early) >= MAX_EARLY:
-                return False
-            self._early[number] = request
-            return True
+        if not self._arrivals.may_enter(request):
+            return self._arrivals.wait(number, request)
         self._links.add(number)
         self._run("join", self.core.join, number, request)
         stream = self._around.stream(stream_of(number))
@@ -214,7 +211,7 @@ class RunningRoom:
 
     def leave(self, number: int, clean: bool) -> None:
         """A connection is gone. One the room does not know is no error."""
-        self._early.pop(number, None)
+        self._arrivals.forget(number)
         if number in self._links:
             self._links.discard(number)
             self._run("leave", self.core.leave, number, clean)
@@ -258,8 +255,7 @@ class RunningRoom:
     def move(self) -> None:
         """Let the room end here, so that it starts elsewhere. One without connections hibernates."""
         if self._status is Status.ACTIVE:
-            self._moving = bool(self._links)
-            self._run("hibernate", partial(self.core.hibernate, move=self._moving))
+            self._run("hibernate", partial(self.core.hibernate, move=True))
 
     def lost(self, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
         """The grant is gone: the room ends at once, and nothing more leaves it."""
@@ -312,11 +308,19 @@ class RunningRoom:
                 self._around.scheduler.stop(self)
                 self._tell(pb.RoomEnded.REASON_CLOSING)
         self._around.scheduler.set_timer(self, self.core.next_timer())
-        if self._early and status is Status.ACTIVE:
-            early, self._early = self._early, {}
-            # Who was in before a failover has its seat before newcomers.
-            for number, request in sorted(early.items(), key=lambda item: not item[1].was_joined):
+        if status is Status.ACTIVE and not self._arrivals.is_open:
+            self._open_door()
+
+    def _open_door(self) -> None:
+        self._let_in(to_all=not self._brings_people)
+        if self._brings_people:
+            asyncio.get_running_loop().call_later(NEWCOMERS_WAIT_S, partial(self._let_in, to_all=True))
+
+    def _let_in(self, *, to_all: bool) -> None:
+        for number, request in self._arrivals.open(to_all=to_all):
+            if self._status is Status.ACTIVE:
                 self.join(number, request)
+        self._around.soon()
 
     # What the core says.
 
@@ -458,7 +462,7 @@ class RunningRoom:
 
     async def _close(self, out: HibernateOut) -> None:
         await self._reach(out.version)
-        kind = store_pb.END_MOVED if self._moving else store_pb.END_HIBERNATED
+        kind = store_pb.END_MOVED if out.moved else store_pb.END_HIBERNATED
         closed = await self.shard.close(self._close_request(kind, out.version, out.tick, out.alarm_ms))
         self._log.info("room_closed", kind=store_pb.End.Name(kind), tick=out.tick, version=out.version)
         self._release(pb.RoomEnded.REASON_RELEASED if closed else pb.RoomEnded.REASON_FENCED)
@@ -534,7 +538,7 @@ class RunningRoom:
                 stream.forget(self)
         self._audience.clear()
         self._links.clear()
-        self._early.clear()
+        self._arrivals.clear()
 
     def _cancel_awaits(self) -> None:
         awaits, self._awaits = self._awaits, {}

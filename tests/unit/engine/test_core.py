@@ -926,6 +926,59 @@ def test_a_room_may_ask_to_hibernate(driver: Driver) -> None:
     assert driver.wake().room.state.moves == 5
 
 
+def is_closed(driver: Driver) -> bool:
+    assert driver.core.status in (Status.ACTIVE, Status.CLOSED)
+    return driver.core.status is Status.CLOSED
+
+
+@pytest.mark.parametrize("ask", ["room", "shell"])
+def test_a_room_that_is_to_close_goes_on_until_its_shard_is_heard(driver: Driver, ask: str) -> None:
+    ann = driver.join("ann")
+    driver.core.shard_heard = False
+    if ask == "room":
+        driver.room.request_hibernate()
+    else:
+        driver.hibernate()
+        driver.hibernate()
+    for _ in range(3):
+        driver.tick()
+    assert not is_closed(driver)
+    assert code_of(ann) is None
+    ticks = driver.core.tick_number
+    driver.core.shard_heard = True
+    driver.tick()
+    assert is_closed(driver)
+    assert (code_of(ann), driver.core.tick_number) == (4011 if ask == "room" else 4008, ticks)
+
+
+def test_a_wish_to_close_lapses_after_a_minute_without_the_shard(driver: Driver) -> None:
+    driver.join("ann")
+    driver.core.shard_heard = False
+    driver.hibernate()
+    driver.move(59)
+    driver.tick()
+    assert not [log for log in driver.of(LogOut) if log.event == "room.hibernate_given_up"]
+    driver.move(1)
+    driver.tick()
+    assert [log.event for log in driver.of(LogOut)] == ["room.hibernate_given_up"]
+    driver.core.shard_heard = True
+    driver.tick()
+    assert not is_closed(driver)
+    driver.hibernate()
+    assert is_closed(driver)
+
+
+def test_a_room_that_waited_to_move_hibernates_where_all_have_left(driver: Driver) -> None:
+    ann = driver.join("ann")
+    driver.core.shard_heard = False
+    driver.hibernate(move=True)
+    driver.leave(ann)
+    driver.core.shard_heard = True
+    driver.tick()
+    assert driver.room.names()[-3:] == ["leave", "player_leave", "hibernate"]
+    assert [out.moved for out in driver.of(HibernateOut)] == [False]
+
+
 def test_a_room_that_asks_while_it_starts_hibernates_once_it_has() -> None:
     class Brief(Game):
         def on_create(self) -> None:
@@ -988,6 +1041,7 @@ def test_a_move_keeps_connections_and_runs_no_leave_hook(driver: Driver) -> None
     driver.hibernate(move=True)
     assert driver.core.status is Status.CLOSED
     assert code_of(ann) is None
+    assert [out.moved for out in driver.of(HibernateOut)] == [True]
     assert driver.room.names() == ["create", "join", "hibernate"]
     assert driver.core.connection_count == 0
 

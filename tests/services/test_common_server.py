@@ -100,8 +100,8 @@ async def test_what_does_not_decode_is_refused_and_fills_no_log(processes: Proce
             (MINT, secret, ErrorCode.INVALID),
             ("/grpc.health.v1.Health/Check", (), ErrorCode.INVALID),
         ):
+            call: Any = to_toy.unary_unary(path)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                call: Any = to_toy.unary_unary(path)
                 await call(b"\xff", metadata=metadata, timeout=10)
             assert from_rpc(caught.value).code is code
         watch: Any = to_toy.unary_stream("/grpc.health.v1.Health/Watch")

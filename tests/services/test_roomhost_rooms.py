@@ -283,6 +283,25 @@ async def test_what_was_flushed_survives_the_process(
 
 
 @pytest.mark.asyncio
+async def test_after_a_crash_newcomers_take_no_seat_of_those_who_were_in(
+    pod: Pod, build: pb.Build, supervisor: ServiceProcess
+) -> None:
+    process = await pod.prepare(build)
+    uid = new_uid()
+    await pod.started(process, uid)
+    await pod.everything_durable(process)
+    os.kill(pid_of(supervisor, process), signal.SIGKILL)
+    await pod.room_status(uid, store_pb.RoomStatus.STATUS_DEAD)
+    process = await pod.prepare(build)
+    generation = await pod.started(process, uid, has_state=True, max_players=1)
+    router = await pod.attach(process)
+    newcomer = await router.join(uid, generation, "bob")
+    await router.enter(uid, generation, "ann", was_joined=True)
+    await router.until(lambda: newcomer in router.closed)
+    assert router.closed[newcomer].code == CloseCode.ROOM_FULL
+
+
+@pytest.mark.asyncio
 async def test_rooms_go_on_while_the_shard_is_away(pod: Pod, build: pb.Build, shard: Shard) -> None:
     process = await pod.prepare(build)
     uid = new_uid()

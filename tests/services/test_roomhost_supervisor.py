@@ -161,6 +161,25 @@ async def test_a_blocked_loop_costs_the_process_and_a_strike_for_the_room(
 
 
 @pytest.mark.asyncio
+async def test_a_process_that_answers_nobody_is_replaced(
+    pod: Pod, build: pb.Build, supervisor: ServiceProcess
+) -> None:
+    process = await pod.prepare(build)
+    uid = new_uid()
+    router = await pod.attach(process)
+    link = await router.enter(uid, await pod.started(process, uid))
+    await pod.everything_durable(process)
+    await router.say(link, do="deafen")
+    await pod.until_state(lambda state: not state.processes)
+    assert len(supervisor.log_lines("process_silent")) == 1
+    assert supervisor.log_lines("process_stuck") == []
+    await pod.room_status(uid, DEAD)
+    replaced = await pod.prepare(build)
+    assert replaced.host_id != process.host_id
+    await pod.started(replaced, uid, has_state=True)
+
+
+@pytest.mark.asyncio
 async def test_processes_end_with_their_supervisor(
     pod: Pod, build: pb.Build, supervisor: ServiceProcess
 ) -> None:

@@ -2,6 +2,7 @@
 
 It keeps one spare process that has imported everything but a build. A process whose loop is stuck is
 killed, and the room whose code it was stuck in gets a strike at the state store; its other rooms fail over.
+One whose loop turns, but which answers nobody, is killed too: room code may have broken its sockets.
 The supervisor starts no rooms: routers do.
 """
 
@@ -15,11 +16,15 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common import logs
 from playhall_common.address import is_unix, join_host_port, split_host_port
+from playhall_common.auth import channel
 from playhall_common.errors import ApiError
 from playhall_roomhost.child import Child
 from playhall_roomhost.config import RoomHostConfig
@@ -33,6 +38,9 @@ from playhall_roomhost.watchdog import Watchdog
 __all__ = ["Supervisor"]
 
 LOOK_S = 0.25
+CHECK_S = 1.0
+MAX_UNANSWERED = 2
+"""More than one, because a whole pod may have been paused."""
 FAILURE_KEPT_S = 5.0
 DRAIN_RESERVE_S = 2.0
 STOPPED_NAMED_S = 10.0
@@ -243,6 +251,7 @@ class Supervisor:
         )
         self._publish()
         self._renew_spare()
+        self._run(self._watch_answers(child, member))
         if self.draining or self._is_retired(build):
             self._drain_member(member)
 
@@ -308,6 +317,25 @@ class Supervisor:
             for member in self._pool.outlived(self._config.idle_process_s, now):
                 log.info("process_outlived", host_id=member.host_id, build_id=member.build_id)
                 self._drain_member(member)
+
+    async def _watch_answers(self, child: Child, member: Member) -> None:
+        """Kill a process that answers no RPC, while it is to serve."""
+        unanswered = 0
+        async with channel(member.address) as to_process:
+            health = health_pb2_grpc.HealthStub(to_process)
+            while not member.draining and child.exit_code is None:
+                try:
+                    await health.Check(
+                        health_pb2.HealthCheckRequest(), timeout=self._config.stuck_s, wait_for_ready=True
+                    )
+                    unanswered = 0
+                    await asyncio.sleep(CHECK_S)
+                except grpc.aio.AioRpcError:
+                    unanswered += 1
+                if unanswered == MAX_UNANSWERED and not member.draining:
+                    log.error("process_silent", host_id=child.host_id, pid=child.pid)
+                    child.kill()
+                    return
 
     async def _kill_stuck(self, child: Child) -> None:
         culprit = child.pulse.culprit()

@@ -111,6 +111,10 @@ async def test_retired_rooms_move_to_the_new_build_with_their_players(
     newer = make_build(tmp_path / "newer", source, build_id="b2", deploy_seq=2)
     await pod.prepare(newer)
     assert await pod.retire(2) == 1
+    await pod.until_state(lambda state: any(each.draining for each in state.processes))
+    assert (await router.ask(link))["moves"] == 3, "it stays until a router found a place for it"
+    assert router.endings(uid) == []
+    await router.send(places=1)
     await router.until(lambda: RELEASED in router.endings(uid))
     assert not router.closed, "a move closes nobody"
     process = await pod.prepare(newer)
@@ -204,6 +208,9 @@ async def test_a_drain_releases_every_room_and_exits_with_0(
     await router.until(lambda: router.updates[link] >= 2)
     supervisor.signal(signal.SIGTERM)
     supervisor.signal(signal.SIGTERM)
+    await pod.until_state(lambda state: all(each.rooms == 1 for each in state.processes))
+    assert router.endings(rooms[0]) == []
+    await router.send(places=1)
     await router.until(lambda: RELEASED in router.endings(rooms[0]))
     assert await asyncio.to_thread(supervisor.wait) == 0
     for uid in rooms:
@@ -214,6 +221,34 @@ async def test_a_drain_releases_every_room_and_exits_with_0(
         router = await next_pod.attach(process)
         link = await router.enter(rooms[0], await next_pod.started(process, rooms[0], has_state=True))
         assert (await router.ask(link))["moves"] == 7
+
+
+@pytest.mark.asyncio
+async def test_rooms_without_a_place_by_the_deadline_fail_over_with_nothing_lost(
+    build: pb.Build, processes: Processes, shard: Shard, tmp_path: Path
+) -> None:
+    stopping = processes.start("roomhost", RUN_DIR=tmp_path, DRAIN_S=6)
+    uid, quiet = new_uid(), new_uid()
+    async with Pod(stopping.grpc, shard.address) as pod:
+        process = await pod.prepare(build)
+        generation = await pod.started(process, uid)
+        await pod.started(process, quiet)
+        router = await pod.attach(process)
+        link = await router.enter(uid, generation)
+        stopping.signal(signal.SIGTERM)
+        await pod.until_state(lambda state: all(each.rooms == 1 for each in state.processes))
+        await router.say(link, do="move", by=7)
+        assert (await router.ask(link))["moves"] == 7
+        assert await asyncio.to_thread(stopping.wait) == 0
+        assert router.endings(uid) == [], "nobody was told to go"
+        assert (await pod.room_status(quiet)).status == store_pb.RoomStatus.STATUS_CLOSED
+        await pod.room_status(uid, store_pb.RoomStatus.STATUS_DEAD)
+    other = processes.start("roomhost")
+    async with Pod(other.grpc, shard.address) as pod:
+        process = await pod.prepare(build)
+        generation = await pod.started(process, uid, has_state=True)
+        router = await pod.attach(process)
+        assert (await router.ask(await router.enter(uid, generation)))["moves"] == 7
 
 
 @pytest.mark.asyncio

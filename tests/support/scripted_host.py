@@ -83,6 +83,10 @@ class ScriptedHost:
         """Starts wait while it is clear."""
         self.start_gate.set()
         self.address = ""
+        self.draining = False
+        """Whether the process wants its rooms to move."""
+        self.places: list[int] = []
+        """How many places elsewhere routers named on Attach streams."""
         self.tokens: list[str] = []
         """Host tokens that came on Attach streams."""
         self.shown: dict[str, str] = {}
@@ -295,6 +299,8 @@ class ScriptedHost:
         async for request in requests:
             if request.host_token:
                 self.tokens.append(request.host_token)
+            if request.places:
+                self.places.append(request.places)
             for up in request.items:
                 self._up(number, up, queue)
             for link, drained in zip(request.drained_links, request.drained_bytes, strict=True):
@@ -346,7 +352,7 @@ class ScriptedHost:
     def state(self) -> pb.ControlResponse:
         process = pb.Process(
             host_id=self.host_id, address=self.address, build_id=self.build_id, rooms=len(self.rooms),
-            max_rooms=self.max_rooms,
+            max_rooms=self.max_rooms, draining=self.draining,
         )  # fmt: skip
         return pb.ControlResponse(
             pod_id=self.host_id, project=self.project, processes=[process], stopped=self.stopped
@@ -398,9 +404,10 @@ class _Supervisor(rpc.SupervisorServicer):
 
     async def Prepare(self, request: pb.PrepareRequest, context: Any) -> pb.PrepareResponse:  # noqa: N802
         self._host.prepared.append(request)
+        await self._host.changed()
         if request.build.build_id != self._host.build_id:
             await abort(context, ApiError(ErrorCode.BUSY, "this pod runs another build"))
-        if len(self._host.rooms) >= self._host.max_rooms:
+        if self._host.draining or len(self._host.rooms) >= self._host.max_rooms:
             await abort(context, ApiError(ErrorCode.BUSY, "this pod is full"))
         return pb.PrepareResponse(process=self._host.state().processes[0])
 

@@ -20,6 +20,7 @@ from playhall_roomhost import meters
 from playhall_roomhost.attach import AttachStream, link_number
 from playhall_roomhost.build import LoadedBuild
 from playhall_roomhost.join import read_join
+from playhall_roomhost.places import Places
 from playhall_roomhost.pulse import PulseWriter
 from playhall_roomhost.room import RunningRoom, ended_down
 from playhall_roomhost.rooms import Rooms
@@ -76,6 +77,7 @@ class RoomHost:
         self._seen_at = time.monotonic()
         self._beat_at = 0.0
         self._beat_handle: asyncio.TimerHandle | None = None
+        self._places = Places()
         self._emptier = asyncio.Event()
         self._acknowledged = asyncio.Event()
         self.drained = False
@@ -169,6 +171,7 @@ class RoomHost:
         del self._wakes[stream.number]
         del self._break_off[stream.number]
         self._touched.discard(stream.number)
+        self._places.forget(stream.number)
         for link, room in list(stream.links.items()):
             room.leave(link_number(stream.number, link), False)
         self._after()
@@ -191,6 +194,8 @@ class RoomHost:
     def upstream(self, stream: AttachStream[RunningRoom], request: pb.AttachRequest) -> None:
         """A router's batch."""
         self.set_token(request.host_token)
+        if request.places:
+            self._places.offer(stream.number, request.places, time.monotonic())
         for item in request.items:
             control = item.WhichOneof("control")
             if control is None:
@@ -339,8 +344,9 @@ class RoomHost:
     # Drain.
 
     async def drain(self, deadline: float) -> None:
-        """Release every room by `deadline` (of the loop's clock): empty ones at once, the others 20 a
-        second."""
+        """Release every room by `deadline` (of the loop's clock): empty ones at once, the others at most 20 a
+        second, as routers find places for them. Those for which none was found fail over, with nothing lost.
+        """
         self.rooms.draining = True
         self._on_change()
         log.info("host_draining", rooms=len(self.rooms))
@@ -352,17 +358,24 @@ class RoomHost:
                     await self._pause(1 / MOVES_PER_S)
         except TimeoutError:
             log.warning("drain_cut_off", rooms=len(self.rooms))
+            self._ticker.stop()
             await self._written(deadline)
         self.drained = True
         self._touched.update(self._streams)
         self._flush()
 
     def _move_some(self) -> None:
-        """Every room that is empty, and one that is not."""
+        """Every room that is empty, and one that is not, if there is a place for it."""
+        now = time.monotonic()
         active = self.rooms.by_status(Status.ACTIVE)
-        occupied = [room for room in active if room.connections]
-        for room in [room for room in active if not room.connections] + occupied[:1]:
-            room.move()
+        for room in active:
+            if not room.connections:
+                room.move()
+        for room in active:
+            # One whose shard is not heard would wait for that, and somebody else could have the place.
+            if room.connections and room.shard.stream.heard(now) and self._places.take(room.streams, now):
+                room.move()
+                break
         self._after()
 
     async def _pause(self, seconds: float) -> None:

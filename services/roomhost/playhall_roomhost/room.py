@@ -172,6 +172,11 @@ class RunningRoom:
         return len(self._links)
 
     @property
+    def streams(self) -> set[int]:
+        """The streams of its connections."""
+        return {stream_of(number) for number in self._links}
+
+    @property
     def takes_joins(self) -> bool:
         return self._status in (Status.STARTING, Status.ACTIVE)
 

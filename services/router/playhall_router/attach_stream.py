@@ -54,6 +54,7 @@ class AttachStream:
         self._used_at = now
         self._beat_due = False
         self._new_token = ""
+        self._places = 0
         self.broken = False
 
     # Called by sessions.
@@ -77,6 +78,11 @@ class AttachStream:
 
     def drained(self) -> None:
         """A client has drained enough to be worth telling."""
+        self._wake.set()
+
+    def offer_places(self, count: int) -> None:
+        """Tell the host for how many of its rooms there are places elsewhere."""
+        self._places = count
         self._wake.set()
 
     # Its life.
@@ -122,11 +128,12 @@ class AttachStream:
         loop = asyncio.get_running_loop()
         beat, self._beat_due = self._beat_due, False
         batch = self.attachment.batch(loop.time(), all_credit=beat)
-        if batch is None and (beat or self._new_token):
+        if batch is None and (beat or self._new_token or self._places):
             batch = pb.AttachRequest()
         if batch is None:
             return False
         batch.host_token, self._new_token = self._new_token, ""
+        batch.places, self._places = self._places, 0
         while batch is not None:
             await call.write(batch)
             batch = self.attachment.batch(loop.time())

@@ -91,6 +91,20 @@ class Hosts:
                 self._registry.shards_moved()
             return _refusal(error)
 
+    async def places(self, project: str) -> int:
+        """For how many rooms of the project's live build a pod has places, as it says when it is asked. 0:
+        none, or nobody answers.
+        """
+        try:
+            async with asyncio.timeout(START_S):
+                build = await self._registry.live_build(project)
+                process = await self._prepare(_host_build(build), set())
+        except (ApiError, TimeoutError) as error:
+            log.debug("no_places", project=project, error=str(error))
+            return 0
+        known = self.placement.free(project, build.build_id)
+        return max(known, process.max_rooms - process.rooms)
+
     async def _request(self, entry: RoomEntry, reason: Reason) -> pb.StartRequest:
         room, build = entry.room, entry.build
         shard = await self._registry.owner_of(room.room_uid)

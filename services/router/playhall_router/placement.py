@@ -101,6 +101,16 @@ class Placement:
                     best, best_rooms = process, rooms
         return best
 
+    def free(self, project: str, build_id: str) -> int:
+        """For how many rooms of the build there is room in the processes that run it."""
+        return sum(
+            max(0, process.max_rooms - process.rooms - self._starting[process.host_id])
+            for pod in self._pods.values()
+            if pod.project == project and not pod.draining
+            for process in pod.processes
+            if process.build_id == build_id and not process.draining
+        )
+
     def pods(self, project: str, tried: Iterable[str] = ()) -> list[str]:
         """Supervisors to ask for a process: those of the project first, the fullest first, then free ones."""
         tried = frozenset(tried)

@@ -41,6 +41,7 @@ from playhall_router.watch import Watches
 __all__ = ["Room", "Rooms"]
 
 _READ_S = 5.0
+_OFFER_S = 0.25
 _KEEP_S = 10.0
 """How long a room without connections is remembered, so that a reload finds it watched."""
 
@@ -85,9 +86,15 @@ class Rooms:
         self._streams: dict[tuple[str, str], AttachStream] = {}
         self._wakes = WakeQueue()
         self._tasks = Tasks()
+        self._offering: set[str] = set()
+        """Projects for whose draining processes places are being looked for."""
         self._watches = Watches(
             registry, secret, router_id, on_status=self._heard_status, on_lost=self._lost_shard
         )
+
+    def start(self) -> None:
+        """Begin to find places for rooms whose processes drain."""
+        self._tasks.start(self._offer_places(), "places")
 
     def __len__(self) -> int:
         return len(self._rooms)
@@ -398,6 +405,31 @@ class Rooms:
             session.refuse(code, "the room stopped with an error", now)
         room.flow.ended(route, now, moved=False)
         self._carry_out(room)
+
+    async def _offer_places(self) -> None:
+        """Rooms with connections leave a process that drains only as there are places for them: look for
+        those, again and again until the rooms have moved.
+        """
+        while True:
+            projects = {self._drains(stream) for stream in self._streams.values()}
+            for project in projects - {""} - self._offering:
+                self._offering.add(project)
+                self._tasks.start(self._offer_places_of(project), f"places {project}")
+            await asyncio.sleep(_OFFER_S)
+
+    async def _offer_places_of(self, project: str) -> None:
+        try:
+            places = await self._hosts.places(project)
+        finally:
+            self._offering.discard(project)
+        streams = [stream for stream in self._streams.values() if self._drains(stream) == project]
+        for index, stream in enumerate(streams):
+            stream.offer_places((places + index) // len(streams))
+
+    def _drains(self, stream: AttachStream) -> str:
+        """The project of a process that drains while connections here are attached to it; else nothing."""
+        found = self._hosts.placement.find(stream.host_id) if len(stream.attachment) else None
+        return found[0] if found is not None and found[1].draining else ""
 
     async def _host_token(self, host_id: str) -> str:
         """A new token for a process: for the project and build that it runs."""

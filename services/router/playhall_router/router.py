@@ -58,6 +58,7 @@ class Router:
     def start(self) -> None:
         """Begin to listen to hosts, and to time."""
         self.hosts.start(self.rooms.stopped)
+        self.rooms.start()
         self._tasks.start(self._sweep(), "sweep")
         self.ready = True
 

@@ -45,6 +45,16 @@ def test_rooms_on_their_way_count(placement: Placement) -> None:
     assert host(placement.pick("dots", "b1")) == "b"
 
 
+def test_places_are_those_of_processes_that_take_rooms(placement: Placement) -> None:
+    assert placement.free("dots", "b1") == 7 + 3
+    placement.started("a")
+    assert placement.free("dots", "b1") == 6 + 3
+    assert placement.free("dots", "b2") == 5
+    assert placement.free("nobody's", "b1") == 0
+    placement.update(Pod("pod1", "dots", True, (process("a", 3),)))
+    assert placement.free("dots", "b1") == 0
+
+
 def test_supervisors_of_the_project_are_asked_before_free_ones(placement: Placement) -> None:
     assert placement.pods("dots") == ["pod1", "pod2", "pod3"]
     assert placement.pods("dots", {"pod1"}) == ["pod2", "pod3"]

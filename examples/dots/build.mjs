@@ -6,8 +6,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-// Within this repository the client is built from its source, with the tools it is developed with. A game of your own
-// has both from npm: `npm install @playhall/client esbuild`.
+// Within this repository the client is built from its source, with the tools it is developed with. The client is not on
+// npm yet: how a game of your own gets it, and esbuild, is in clients/web/README.md. Then it needs no `alias`.
 const client = join(here, "../../clients/web");
 const { build } = createRequire(join(client, "package.json"))("esbuild");
 
@@ -17,14 +17,20 @@ mkdirSync(out, { recursive: true });
 for (const file of ["index.html", "style.css"])
   cpSync(join(here, "web", file), join(out, file));
 
-await build({
-  entryPoints: [join(here, "web/src/main.ts")],
-  outfile: join(out, "main.js"),
-  bundle: true,
-  format: "esm",
-  target: "es2022",
-  minify: true,
-  sourcemap: true,
-  alias: { "@playhall/client": join(client, "src/index.ts") },
-  logLevel: "warning",
-});
+try {
+  await build({
+    entryPoints: [join(here, "web/src/main.ts")],
+    outfile: join(out, "main.js"),
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    minify: true,
+    sourcemap: true,
+    alias: { "@playhall/client": join(client, "src/index.ts") },
+    logLevel: "warning",
+  });
+} catch (error) {
+  // What is wrong with the page's source, esbuild has printed.
+  if (error.errors === undefined) throw error;
+  process.exitCode = 1;
+}

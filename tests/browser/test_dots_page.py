@@ -92,6 +92,34 @@ def test_a_name_is_shown_to_others_and_kept(dots: DevServer, new_context: NewCon
     expect(ann.get_by_label("Your name")).to_have_value("Ann of Avonlea")
 
 
+@pytest.mark.parametrize(("width", "height", "is_phone"), [(375, 812, True), (1280, 800, False)])
+@pytest.mark.parametrize("name", ["W" * 24, "\N{GRINNING FACE}" * 24], ids=["letters", "emoji"])
+def test_the_widest_name_moves_nothing(
+    dots: DevServer, new_context: NewContext, name: str, width: int, height: int, is_phone: bool
+) -> None:
+    page = new_context(width, height, is_phone=is_phone).new_page()
+    enter(page, dots, f"wide-{ord(name[0])}-{width}")
+    board = page.locator("#board").bounding_box()
+    page.get_by_label("Your name").fill(name)
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#players li")).to_contain_text(name)
+    assert_nothing_cut_off(page)
+    too_wide = "all => all.filter(each => each.getBoundingClientRect().right > innerWidth).length"
+    assert page.locator("body *").evaluate_all(too_wide) == 0
+    assert page.locator("#board").bounding_box() == board
+
+
+def test_a_name_is_cut_between_characters_and_stays_so(dots: DevServer, new_context: NewContext) -> None:
+    family = "\N{WOMAN}\N{ZERO WIDTH JOINER}\N{WOMAN}\N{ZERO WIDTH JOINER}\N{GIRL}"
+    page = new_context().new_page()
+    enter(page, dots, "cut")
+    page.get_by_label("Your name").fill(family * 8)
+    page.get_by_role("button", name="Save").click()
+    # 24 code points are kept, of five each: four families, and no part of a fifth.
+    expect(page.get_by_label("Your name")).to_have_value(family * 4)
+    expect(page.locator("#players .who")).to_have_text(family * 4)
+
+
 @pytest.mark.ledger("RECO-14")
 def test_a_guest_stays_the_same_player_over_a_reload(dots: DevServer, new_context: NewContext) -> None:
     context = new_context()
@@ -166,3 +194,13 @@ def test_a_page_without_a_server_says_that_it_connects(
     expect(page.get_by_role("heading", name="Connecting")).to_be_visible()
     assert_nothing_cut_off(page)
     page.screenshot(path=artifacts / f"dots-connecting-{width}.png")
+
+
+def test_a_page_that_gets_no_answer_says_so_after_a_while(dots: DevServer, new_context: NewContext) -> None:
+    page = new_context().new_page()
+    page.clock.install()
+    page.route("**/endpoints", lambda route: route.abort())
+    page.goto(dots.url)
+    expect(page.locator("#overlay")).to_contain_text("Finding the room.")
+    page.clock.fast_forward(5_000)
+    expect(page.locator("#overlay")).to_contain_text("No answer from the server yet; trying again.")

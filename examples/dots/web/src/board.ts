@@ -1,6 +1,6 @@
 // The picture: every dot on its way to where the room says it is.
 
-import { placeLabels } from "./labels.js";
+import { elided, placeLabels } from "./labels.js";
 import { SIZE } from "./shared.gen.js";
 
 /** How fast a dot closes in: after this long, two thirds of the way is done. */
@@ -10,6 +10,8 @@ const GRID_STEP = 10;
 const FONT =
   "600 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const LABEL_HEIGHT = 20;
+/** A name takes no more of the board's width than this share. */
+const LABEL_SHARE = 0.45;
 
 /** What is drawn of one player. */
 export interface Shown {
@@ -170,15 +172,17 @@ export class Board {
     const context = this.#context;
     context.font = FONT;
     context.textBaseline = "middle";
-    const sized = placed.map(({ dot, x, y }) => ({
-      x,
-      y,
-      width: context.measureText(dot.name).width + 14,
-    }));
+    const measure = (text: string): number => context.measureText(text).width;
+    const widest = this.#size * LABEL_SHARE;
+    const sized = placed.map(({ dot, x, y }) => {
+      const text = elided(dot.name, widest, measure);
+      return { x, y, text, width: measure(text) + 14 };
+    });
     placeLabels(sized, radius, LABEL_HEIGHT, this.#size).forEach(
       (box, index) => {
         if (box === null) return;
         const { dot } = placed[index]!;
+        const { text } = sized[index]!;
         context.globalAlpha = dot.isAway ? 0.6 : 1;
         context.fillStyle = "rgb(18 19 28 / 82%)";
         context.beginPath();
@@ -191,7 +195,7 @@ export class Board {
         );
         context.fill();
         context.fillStyle = dot.isMine ? "white" : "#d9ddf0";
-        context.fillText(dot.name, box.x + 7, box.y + LABEL_HEIGHT / 2 + 0.5);
+        context.fillText(text, box.x + 7, box.y + LABEL_HEIGHT / 2 + 0.5);
         context.globalAlpha = 1;
       },
     );

@@ -13,6 +13,24 @@ export interface Labelled {
   readonly width: number;
 }
 
+const segmenter = new Intl.Segmenter();
+
+/** As much of a name as `measure` finds no wider than `width`, with an ellipsis where that is not all. */
+export function elided(
+  name: string,
+  width: number,
+  measure: (text: string) => number,
+): string {
+  const whole = measure(name);
+  if (whole <= width) return name;
+  const characters = [...segmenter.segment(name)].map(({ segment }) => segment);
+  let kept = Math.floor((characters.length * width) / whole);
+  let text: string;
+  do text = `${characters.slice(0, kept--).join("")}…`;
+  while (kept >= 0 && measure(text) > width);
+  return text;
+}
+
 function overlaps(a: Box, b: Box): boolean {
   return (
     a.x < b.x + b.width &&

@@ -9,7 +9,13 @@ import {
 } from "@playhall/client";
 import { Board as Picture, type Shown } from "./board.js";
 import { colourOf } from "./colours.js";
-import { hideOverlay, showClosed, showLost, showWaking } from "./overlay.js";
+import {
+  hideOverlay,
+  showClosed,
+  showLost,
+  showNoAnswer,
+  showWaking,
+} from "./overlay.js";
 import {
   editName,
   keptName,
@@ -22,6 +28,8 @@ import { steer } from "./steering.js";
 
 /** How long a player's own dot is drawn where it was sent, before the room has said so. */
 const TRUST_OWN_MS = 400;
+/** After this long without a word from a server, the page says that it has none. */
+const SAY_NO_ANSWER_MS = 5_000;
 
 const asked = new URLSearchParams(location.search).get("room") ?? "";
 const roomId = /^[A-Za-z0-9_-]{1,64}$/.test(asked) ? asked : "main";
@@ -32,6 +40,8 @@ const room = new RoomClient({
   schema,
 });
 
+const noAnswer = setTimeout(showNoAnswer, SAY_NO_ANSWER_MS);
+let wasIn = false;
 let sentTo: { x: number; y: number; at: number } | null = null;
 
 /** What a player is called here. */
@@ -88,13 +98,21 @@ function sayName(name: string): void {
 
 /** In the room, for the first time or again: a room that restarted has forgotten the names. */
 function entered(): void {
+  clearTimeout(noAnswer);
+  wasIn = true;
   hideOverlay();
   const name = keptName();
   if (name !== "" && room.presence.get(room.player)?.name !== name)
     sayName(name);
 }
 
+function waking(): void {
+  clearTimeout(noAnswer);
+  showWaking(wasIn);
+}
+
 function ended(error: PlayhallError): void {
+  clearTimeout(noAnswer);
   if (error.code === CloseCode.SCHEMA_MISMATCH && reloadForNewBuild()) return;
   showClosed(error);
 }
@@ -112,13 +130,17 @@ steer(canvas, {
 editName(sayName);
 offerLink(roomId);
 
-room.on("waking", showWaking);
+room.on("waking", waking);
 room.on("disconnected", showLost);
 room.on("restored", entered);
 room.on("wake", hideOverlay);
 room.on("closed", ended);
 room.on("tick", showPanel);
-room.ready.then(() => {
-  document.documentElement.style.setProperty("--mine", colourOf(room.player));
-  entered();
-});
+room.ready.then(
+  () => {
+    document.documentElement.style.setProperty("--mine", colourOf(room.player));
+    entered();
+  },
+  // `closed` says why.
+  () => undefined,
+);

@@ -32,10 +32,16 @@ export function hideOverlay(): void {
   overlay.hidden = true;
 }
 
-export function showWaking(): void {
+/** The page finds no server: said once it has tried for a while, and taken back by whatever is said next. */
+export function showNoAnswer(): void {
+  show("Connecting", "No answer from the server yet; trying again.", null);
+}
+
+/** The room is being started: for the first visit, or because it went away under this one. */
+export function showWaking(wasIn: boolean): void {
   show(
-    "Waking the room",
-    "Nobody was here for a while. It takes a moment.",
+    "Starting the room…",
+    wasIn ? "You will be back in a moment." : "It takes a moment.",
     null,
   );
 }
@@ -75,7 +81,7 @@ export function showClosed(error: PlayhallError): void {
     case CloseCode.ROOM_STOPPED:
       return show(
         "The room stopped",
-        "It ran into an error. Trying again starts it from what was saved last.",
+        "It ran into an error; the game's log has it. Trying again starts from what was saved last, and may end the same way.",
         reload,
       );
     case CloseCode.HIBERNATED:

@@ -2,6 +2,8 @@
 
 const NAME_KEY = "dots.name";
 const COPIED_MS = 2_000;
+/** As room.py has it: so many code points are kept. */
+const NAME_LENGTH = 24;
 
 const find = <T extends HTMLElement>(selector: string): T =>
   document.querySelector<T>(selector)!;
@@ -74,13 +76,23 @@ function keepName(name: string): void {
   }
 }
 
+/** A name as the room will keep it: cut after the last character that fits whole, so that no emoji is split. */
+function fitted(text: string): string {
+  let name = "";
+  for (const { segment } of new Intl.Segmenter().segment(text.trim())) {
+    if ([...name, ...segment].length > NAME_LENGTH) break;
+    name += segment;
+  }
+  return name.trimEnd();
+}
+
 /** Let the player change the name. */
 export function editName(changed: (name: string) => void): void {
   const input = find<HTMLInputElement>("#name");
   let saved = keptName();
   input.value = saved;
   const save = (): void => {
-    const name = input.value.trim();
+    const name = (input.value = fitted(input.value));
     if (name === saved) return;
     saved = name;
     keepName(name);

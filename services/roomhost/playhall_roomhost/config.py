@@ -32,8 +32,8 @@ class RoomHostConfig(ServiceConfig):
     )
     max_rooms: int = setting("Rooms that one process runs at most.", default=250, low=1, high=250)
     stuck_s: float = setting(
-        "A process whose loop does not turn for this long is killed, in seconds; so is one that answers no RPC"
-        " for twice as long.",
+        "A process whose loop does not turn for this long is killed, in seconds;"
+        " so is one that answers no RPC for twice as long.",
         default=5.0,
         low=0.2,
         high=60,

@@ -129,8 +129,6 @@ class Admission:
 
 
 def _check_names(hello: frames.Hello) -> None:
-    if hello.version != frames.VERSION:
-        raise RefusedError(CloseCode.PROTOCOL, f"protocol version {hello.version} is not spoken here")
     if not ids.is_project_slug(hello.project):
         raise RefusedError(CloseCode.ROOM_NOT_FOUND, "there is no such project")
     if not ids.is_room_id(hello.room):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhall.engine.views import View
@@ -28,6 +28,16 @@ MAX_INBOX_BYTES = 64 * 1024
 _COUNTER_MASK = 2**32 - 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A frame that waits, and those that are made once it is gone."""
+
+    head: bytes
+    body: bytes
+    counted: bool
+    rest: Iterator[tuple[bytes, bytes]]
+
+
 class Outbox:
     """What goes to one client, metered in bytes."""
 
@@ -37,7 +47,7 @@ class Outbox:
         self._credit = credit
         self._sent = 0
         self._drained = 0
-        self._waiting: deque[tuple[bytes, bytes, bool]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._stalled_since: float | None = None
         self.waiting_bytes = 0
         self.held = False
@@ -62,9 +72,16 @@ class Outbox:
 
         `counted`: in `waiting_bytes`, to which the caller keeps a bound.
         """
-        self._waiting.append((head, body, counted))
+        self._waiting.append(_Waiting(head, body, counted, iter(())))
         self.waiting_bytes += counted * (len(head) + len(body))
         self.owe(mono)
+
+    def hold_all(self, frames: Iterator[tuple[bytes, bytes]], mono: float) -> None:
+        """Keep frames that are made only as there is credit for them, if there are any."""
+        for head, body in frames:
+            self._waiting.append(_Waiting(head, body, False, frames))
+            self.owe(mono)
+            return
 
     def owe(self, mono: float) -> None:
         """Note that something could not be sent for want of credit."""
@@ -92,11 +109,14 @@ class Outbox:
     def take(self) -> Iterator[tuple[bytes, bytes]]:
         """Give the frames that wait, oldest first, for as long as there is credit. Each counts as sent."""
         while self._waiting and self._has_credit():
-            head, body, counted = self._waiting.popleft()
-            size = len(head) + len(body)
-            self.waiting_bytes -= counted * size
+            first = self._waiting.popleft()
+            size = len(first.head) + len(first.body)
+            self.waiting_bytes -= first.counted * size
             self._sent += size
-            yield head, body
+            for head, body in first.rest:
+                self._waiting.appendleft(replace(first, head=head, body=body))
+                break
+            yield first.head, first.body
 
     def _has_credit(self) -> bool:
         return not self.held and self._sent - self._drained < self._credit

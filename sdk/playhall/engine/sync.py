@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
+from playhall.engine.entries import Entries, Entry
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
 from playhall.engine.outputs import FrameOut, Output
 from playhall.engine.payloads import compress
 from playhall.engine.tracking import Flush, Scope, Tracker
 from playhall.engine.updates import Section, UpdateBuilder, encode_head, encode_leave
-from playhall.engine.views import Entries, Entry
 
 __all__ = ["Sync"]
 
@@ -112,18 +114,24 @@ class Sync:
 
     def _catch_up(self, link: Link, entries: Entries, version: int, tick: int, mono: float) -> None:
         """Send all that a link lacks: it has just come, or was left out."""
-        view = link.view
+        view, outbox = link.view, link.outbox
         fresh, full = view.fresh, view.fresh and not view.resumed
-        builder = view.catch_up(self._tracker, entries)
-        told = (version, tick) if builder or fresh else None
-        bodies = builder.bodies() if told is not None else []
-        for index, body in enumerate(bodies):
-            last = index == len(bodies) - 1
-            self._send_part(
-                [link], body, version, tick, mono, first=index == 0, lasts=[last], full=full, pack=full
-            )
+        catch_up = view.catch_up(self._tracker, entries)
+        bodies = catch_up.bodies()
+        first = next(bodies, b"" if fresh else None)
+        told = None if first is None else (version, tick)
+        if first is not None:
+            heads = _Heads(version - view.told_version, tick - view.told_tick, full)
+            frames = _frames(first, bodies, heads)
+            for head, body in frames:
+                if not outbox.open:
+                    catch_up.keep()
+                    outbox.hold_all(chain([(head, body)], frames), mono)
+                    break
+                outbox.sent(len(head) + len(body))
+                self._emit_frame([link], [head], body, unreliable=False)
         view.sent(version, told)
-        link.outbox.settle()
+        outbox.settle()
 
     def _send_part(
         self,
@@ -135,7 +143,6 @@ class Sync:
         *,
         first: bool,
         lasts: list[bool],
-        full: bool = False,
         pack: bool = False,
     ) -> None:
         """Send a part of an update.
@@ -148,13 +155,36 @@ class Sync:
                 version - link.view.told_version if first else 0,
                 tick - link.view.told_tick if first else 0,
                 last=last,
-                full=full and first,
                 deflated=packed is not None,
             )
             for link, last in zip(links, lasts, strict=True)
         ]
         # Parts may wait as long as they have to: a link that waits gets no further update.
         self._deliver(links, heads, body if packed is None else packed, mono, counted=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """What the heads of an update's parts say; the first says how far it is from the one before."""
+
+    dv: int
+    dt: int
+    full: bool
+
+
+def _frames(first: bytes, rest: Iterator[bytes], heads: _Heads) -> Iterator[tuple[bytes, bytes]]:
+    """Give heads and bodies of an update of its own, each made when it is asked for."""
+    body: bytes | None = first
+    dv, dt, full = heads.dv, heads.dt, heads.full
+    while body is not None:
+        following = next(rest, None)
+        packed = compress(body) if heads.full else None
+        deflated = packed is not None
+        yield (
+            encode_head(dv, dt, last=following is None, full=full, deflated=deflated),
+            body if packed is None else packed,
+        )
+        body, dv, dt, full = following, 0, 0, False
 
 
 def _bodies(entries: Iterable[Entry]) -> list[bytes]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 import enum
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhall.engine.kinds import Entity, Home, bury, spec_of, stored_values
@@ -79,6 +80,7 @@ class Tracked(Home):
 
     __slots__ = (
         "_tracker",
+        "_twin",
         "born",
         "changed",
         "corrected",
@@ -119,6 +121,7 @@ class Tracked(Home):
         self.owner_dirty = False
         self.lost_by: set[str] = set()
         self.queued = False
+        self._twin: Tracked | None = None
 
     def bind(self, entity: Entity) -> None:
         """Say whose home this is."""
@@ -170,8 +173,23 @@ class Tracked(Home):
                     out[index] = ranges
         return out
 
+    def twin(self) -> Tracked:
+        """Return a copy of this as it was flushed last, which does not change. To be called after a flush.
+
+        It holds the same values. All who ask between two changes get the same.
+        """
+        if self._twin is None:
+            twin = copy(self)
+            twin.values, twin.stamps = list(self.values), list(self.stamps)
+            twin.patches = {
+                index: replace(each, made=list(each.made)) for index, each in self.patches.items()
+            }
+            self._twin = twin
+        return self._twin
+
     def stamp(self, version: int) -> None:
         """Give what has changed since the last flush its version."""
+        self._twin = None
         self.changed = version
         if self.owner_dirty:
             self.owner_changed = version

@@ -100,7 +100,7 @@ def test_site_and_api_are_at_one_origin_and_a_second_one_is_refused(dev: DevServ
         [PLAYHALL, "dev", dev.folder], capture_output=True, text=True, timeout=ENDS_S, check=False
     )
     assert second.returncode == 1
-    assert f"process {dev.process.pid} and serves {dev.url}" in second.stdout
+    assert f"process {dev.process.pid} serves it at {dev.url}" in second.stdout
     assert "Traceback" not in second.stdout + second.stderr
     assert urlopen(dev.url, timeout=5).status == 200
 
@@ -170,6 +170,15 @@ def test_code_that_is_broken_at_the_start_is_said_and_mending_it_is_enough(
         process.terminate()
         process.wait(ENDS_S)
     assert (process.returncode, left(game)) == (0, [])
+    assert log.read_text().splitlines()[-2:] == ["  stopping", "  stopped"]
+
+
+def test_a_game_without_a_site_has_an_address_for_clients_and_no_link(game: Path, tmp_path: Path) -> None:
+    (game / "playhall.toml").write_text(TOML.partition("[site]")[0])
+    with serve(game, tmp_path / "dev.log") as dev:
+        assert re.search(rf"For clients +{re.escape(dev.url)} +project small\n", dev.log())
+        assert "Play " not in dev.log()
+        assert b"/v1/connect" in urlopen(f"{dev.url}v1/projects/small/endpoints", timeout=5).read()
 
 
 def test_a_service_that_cannot_start_ends_it_with_the_reason(game: Path, tmp_path: Path) -> None:

@@ -174,6 +174,23 @@ async def test_what_does_not_work_is_said_once_and_a_change_mends_it(game: Game)
     assert game.said("The build before it stays live.") == 1
     await game.rests()
     assert (game.said("SyntaxError"), game.said("ValueError: later"), game.players()) == (1, 1, [1])
+    game.set_players(1)
+    await eventually(lambda: game.said("works again"))
+    assert game.said("is live (") == 0
+
+
+async def test_a_build_that_cannot_read_what_rooms_saved_does_not_go_live(game: Game) -> None:
+    game.watch()
+    await eventually(lambda: game.players() == [1])
+    game.write("room.py", ROOM.replace("x: u8", "x: u8\n    hue: u8").replace("= 1", "= 2"))
+    await eventually(lambda: game.players() == [1, 2])
+    game.set_players(3)
+    await eventually(lambda: game.said("dot.hue was u8 and is gone"))
+    assert game.said("The build before it stays live.") == 1
+    await game.rests()
+    assert game.players() == [1, 2]
+    game.write("room.py", ROOM.replace("x: u8", "x: u8\n    hue: u8").replace("= 1", "= 4"))
+    await eventually(lambda: game.players() == [1, 2, 4])
 
 
 async def test_a_project_file_that_breaks_is_said_and_mended(game: Game) -> None:
@@ -251,6 +268,15 @@ async def test_a_failed_build_that_wrote_files_is_told_once(game: Game) -> None:
     game.watch()
     await eventually(lambda: game.said("ended with 3"))
     await asyncio.sleep(3)  # real time: two more builds find out that gen.txt is written each time
+    assert game.said("ended with 3") == 1
+
+
+async def test_a_failed_build_that_tells_its_time_and_wrote_a_file_is_told_once(game: Game) -> None:
+    build = "mkdir -p gen; cp room.py gen/copy.gen; echo took $(date +%N) ms; exit 3"
+    game.configure(site=f'[site]\ndir = "dist"\nbuild = "{build}"\n')
+    game.watch()
+    await eventually(lambda: game.said("ended with 3"))
+    await asyncio.sleep(2)  # real time: the copy starts a second build
     assert game.said("ended with 3") == 1
 
 

@@ -82,8 +82,9 @@ def gen(
 
     try:
         if not check:
-            changed = write(module, out)
-            typer.echo(f"{out}: {'written' if changed else 'was up to date'}")
+            write(module, out)
+            # The same whether it was written: `playhall dev` tells a problem once that a build has twice.
+            typer.echo(f"{out} is up to date")
         elif not out.exists() or out.read_text(encoding="utf-8") != generate(module):
             typer.echo(f"{out} is not up to date. Run: playhall gen {module} -o {out}", err=True)
             raise typer.Exit(1)

@@ -36,6 +36,8 @@ class RoomType:
     schema_hash: str
     state_version: int
     max_players: int
+    kinds: dict[str, dict[str, str]] = field(default_factory=dict, hash=False)
+    """Types of the fields that its rooms save, by kind and name."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,15 @@ class DevConsole:
         self._print(f"\n  {self._paint('Play', 'bold')}              {url}")
         if guest_url != url:
             self._print(f"  As another guest  {guest_url}")
-        self.step("\n  Save a file and the game changes under its players. Ctrl-C stops everything.\n")
+        self._print("")
+        self.step("Save a file and the game changes under its players. Ctrl-C stops everything.")
+        self._print("")
+
+    def address(self, url: str, project: str) -> None:
+        """Print where clients of a game without a site connect."""
+        self._print(f"\n  {self._paint('For clients', 'bold')}       {url}  project {project}")
+        self.step("There is no page to open: playhall.toml has no [site].")
+        self._print("")
 
     def log_line(self, child: str, line: str) -> None:
         """Print a line of a service: room code's own, and what is wrong anywhere."""

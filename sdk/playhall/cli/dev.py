@@ -86,6 +86,7 @@ class _Dev:
             await _end(work, stopped)
             for name in await cluster.stop():
                 self._console.warn(f"{name} did not end in time and was killed")
+            self._console.step("stopped")
         return 0
 
     def _signalled(self) -> None:
@@ -97,7 +98,7 @@ class _Dev:
     async def _work(self, cluster: Cluster) -> None:
         """Runs until it is cancelled, or something that must work does not."""
         self._console.step("starting services and building the game")
-        live = asyncio.Event()
+        live: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         starting = asyncio.create_task(cluster.start())
         building = asyncio.create_task(self._build(cluster, live))
         announcing = asyncio.create_task(self._announce(cluster, starting, live))
@@ -109,7 +110,8 @@ class _Dev:
         finally:
             await _end(*tasks)
 
-    async def _build(self, cluster: Cluster, live: asyncio.Event) -> None:
+    async def _build(self, cluster: Cluster, live: asyncio.Future[bool]) -> None:
+        """`live` gets, once the first build is, whether it has a site."""
         # In a thread, and now: the services have been started by then and need not wait for gRPC's import.
         await asyncio.to_thread(importlib.import_module, "playhall.cli.rebuild")
         from playhall.cli.deploy import Deployer
@@ -118,19 +120,28 @@ class _Dev:
         deployer = Deployer(
             data=cluster.target("data"), roomhost=cluster.target("roomhost"), admin_key=cluster.secrets.admin
         )
+
+        def first() -> None:
+            live.set_result(deployer.live is not None and deployer.live.site is not None)
+
         try:
-            await Rebuilder(self._project, self._folders, deployer, self._console, live.set).run()
+            await Rebuilder(self._project, self._folders, deployer, self._console, first).run()
         finally:
             await deployer.close()
 
-    async def _announce(self, cluster: Cluster, starting: asyncio.Task[None], live: asyncio.Event) -> None:
+    async def _announce(
+        self, cluster: Cluster, starting: asyncio.Task[None], live: asyncio.Future[bool]
+    ) -> None:
         """Print the links once the first build is live and everything serves; tell PLAYHALL_READY_FD too."""
         await asyncio.wait({starting})
-        await live.wait()
+        has_site = await live
         self._lock.tell(cluster.url)
         self._console.only_errors = False
         self._console.step(f"ready after {time.monotonic() - self._begun:.1f} s")
-        self._console.links(cluster.url, cluster.guest_url)
+        if has_site:
+            self._console.links(cluster.url, cluster.guest_url)
+        else:
+            self._console.address(cluster.url, self._project.project.slug)
         fd = os.environ.pop(READY_FD, None)
         if fd is not None:
             line = {

@@ -100,12 +100,11 @@ def _held(content: bytes) -> str:
         holder = json.loads(content)
         pid, url = int(holder["pid"]), str(holder["url"])
     except (ValueError, KeyError, TypeError):
-        return (
-            "playhall dev runs for this folder already, since a moment ago. Use that one, or stop it first."
-        )
-    at = f" and serves {url}" if url else ""
+        return "playhall dev was started for this folder a moment ago. Use that one, or stop it first."
+    does = f"serves it at {url}" if url else "is starting"
     return (
-        f"playhall dev runs for this folder already: process {pid}{at}. Use that one, or stop it: kill {pid}"
+        f"playhall dev already runs for this folder: process {pid} {does}\n"
+        f"Use that one, or stop it: kill {pid}"
     )
 
 

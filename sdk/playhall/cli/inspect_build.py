@@ -14,6 +14,8 @@ import sys
 import traceback
 from typing import Any
 
+import playhall
+from playhall.engine.kinds import spec_of
 from playhall.room import Room
 
 
@@ -37,14 +39,24 @@ def describe(name: str, entry: str) -> dict[str, Any]:
         "schema_hash": found.schema.hash.hex(),
         "state_version": int(getattr(found, "version", 1)),
         "max_players": int(found.max_players),
+        "kinds": {
+            spec.name: {field.name: field.type.canonical for field in spec.fields}
+            for spec in map(spec_of, found.schema.classes[:-1])  # the last is presence, which is not saved
+        },
     }
 
 
 def explain(error: BaseException, code_dir: str) -> str:
-    """The traceback from the game's own first line on: what is above it is ours."""
+    """The traceback from the game's own first line on: what is above it is ours.
+
+    What is below is ours too where it is a declaration that the SDK refuses; the text names the field.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = next((i for i, frame in enumerate(frames) if frame.filename.startswith(code_dir)), len(frames))
-    lines = traceback.format_list(frames[own:])
+    shown = list(frames[own:])
+    while isinstance(error, TypeError | ValueError) and len(shown) > 1 and _is_ours(shown[-1].filename):
+        shown.pop()
+    lines = traceback.format_list(shown)
     return "".join([*lines, *traceback.format_exception_only(error)])
 
 
@@ -67,6 +79,10 @@ def main() -> None:
     with open(f"{out}.part", "w", encoding="utf-8") as file:
         file.write(answer)
     os.replace(f"{out}.part", out)
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(f"{os.path.dirname(playhall.__file__)}{os.sep}")
 
 
 def _hint(names: dict[str, Any], module_name: str) -> str:

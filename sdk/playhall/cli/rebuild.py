@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from playhall.cli.console import DevConsole
 from playhall.cli.errors import BuildError, DeployError
 from playhall.cli.folders import Folders
 from playhall.cli.project import ProjectFile, ProjectFileError, load
+from playhall.cli.saved import SavedKinds
 from playhall.cli.sources import Files, Sources, difference, site_dir_of, with_site
 
 __all__ = ["Live", "Rebuilder"]
@@ -21,6 +23,7 @@ __all__ = ["Live", "Rebuilder"]
 RETRY_S = 5.0
 _LOOK_AGAIN_S = 3600.0
 _ALWAYS = 3
+_NUMBERS = re.compile(r"\d+")
 
 
 class Live(Protocol):
@@ -48,6 +51,7 @@ class Rebuilder:
         self._deployer, self._console, self._on_first = deployer, console, on_first
         self._sources = Sources(project.root)
         self._builder = Builder(folders.builds, self._sources)
+        self._saved = SavedKinds(folders.state / "kinds.json")
         self._files: Files = {}
         """What the last build was made of."""
         self._written: Counter[str] = Counter()
@@ -80,6 +84,7 @@ class Rebuilder:
                 self._files = await self._look()
             build = await self._builder.build(self._project, self._files)
             self._files = build.files
+            self._saved.check(build)
             await self._deployer.go_live(self._project, build)
         except (BuildError, ProjectFileError) as error:
             await self._accept_site()
@@ -90,9 +95,10 @@ class Rebuilder:
             rest = f"It is tried again until it works. What the services say is in {self._folders.logs}"
             self._tell_problem("The build could not go live", f"{error}\n\n{rest}", is_echo)
         else:
-            self._problem = ""
+            self._saved.add(build)
             await asyncio.to_thread(prune, self._folders.builds)
             self._tell_live(before, build, time.monotonic() - begun)
+            self._problem = ""
 
     async def _accept_site(self) -> None:
         """What a failed build left of the site is no change that would build again."""
@@ -115,12 +121,15 @@ class Rebuilder:
         elif before != build:
             what = "code" if before.code != build.code else "page"
             self._console.step(f"the new {what} is live ({seconds:.1f} s)")
+        elif self._problem:
+            self._console.step("works again; what is live has not changed")
 
     def _tell_problem(self, title: str, text: str, is_echo: bool) -> None:
         """Print it, but not twice for one change: what a build writes may start another, and retries do."""
-        if not (is_echo and text == self._problem):
+        gist = _NUMBERS.sub("0", text)  # tools tell how long they took
+        if not (is_echo and gist == self._problem):
             self._console.problem(title, text)
-        self._problem = text
+        self._problem = gist
 
     async def _find_outputs(self) -> None:
         """Learn which files builds write anew each time: else each build would start another, without end.

@@ -49,6 +49,12 @@ __all__ += ["write_base", "write_record"]
 FORMAT = 1
 
 
+_ADVICE = (
+    ". Put it back, and the room wakes; or, under playhall dev, stop that and delete .playhall/data to start "
+    "every room afresh. Migrations come later"
+)
+
+
 class LayoutError(ValueError):
     """The saved state has another shape than the room's schema."""
 
@@ -387,17 +393,13 @@ class _Mapping:
     def between(cls, layout: _Layout, schema: Schema[Any, Any]) -> _Mapping:
         kind = next((k for k in schema.classes[:-1] if k.kind == layout.name), None)
         if kind is None:
-            raise LayoutError(
-                f"kind {layout.name} was saved, and is not in the schema: that needs a migration"
-            )
+            raise LayoutError(f"kind {layout.name} was saved, and is not in the schema{_ADVICE}")
         spec = spec_of(kind)
         for name, type in zip(layout.names, layout.types, strict=True):
             now = spec.by_name.get(name)
             if now is None or now.type.canonical != type.canonical:
                 is_now = "is gone" if now is None else f"is {now.type.canonical} now"
-                raise LayoutError(
-                    f"{layout.name}.{name} was saved as {type.canonical} and {is_now}: that needs a migration"
-                )
+                raise LayoutError(f"{layout.name}.{name} was saved as {type.canonical} and {is_now}{_ADVICE}")
         where = {name: index for index, name in enumerate(layout.names)}
         return cls(kind, spec, [where.get(f.name) for f in spec.fields])
 
@@ -417,9 +419,7 @@ class _Mapping:
     def check_role(self, role: str, classes: Sequence[type[Entity] | None]) -> None:
         """Raise LayoutError if the schema does not use the kind for what it was saved as."""
         if self.cls not in classes:
-            raise LayoutError(
-                f"{self.spec.name} was saved as {role}, and is not that now: that needs a migration"
-            )
+            raise LayoutError(f"{self.spec.name} was saved as {role}, and is not that now{_ADVICE}")
 
 
 _TYPES: dict[str, FieldType] = {

@@ -109,6 +109,13 @@ def test_links_stand_alone_and_whole(colour: bool) -> None:
     assert ("\x1b[" in screen.getvalue()) == colour
 
 
+def test_no_line_is_of_blanks_alone() -> None:
+    screen = Screen()
+    DevConsole(screen, colour=False).links("http://10.0.0.7:7350/", "http://10.0.0.7:7350/")
+    DevConsole(screen, colour=False).address("http://10.0.0.7:7350/", "dots")
+    assert [line for line in screen.getvalue().splitlines() if line and not line.strip()] == []
+
+
 def test_a_host_without_another_name_has_one_link() -> None:
     screen = Screen()
     DevConsole(screen, colour=False).links("http://10.0.0.7:7350/", "http://10.0.0.7:7350/")

@@ -41,10 +41,10 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_a_second_one_is_refused_and_told_of_the_first(folders: Folders) -> None:
     first = ProjectLock.take(folders)
-    with pytest.raises(StartError, match=rf"process {os.getpid()}\. .*kill {os.getpid()}"):
+    with pytest.raises(StartError, match=rf"(?s)process {os.getpid()} is starting.*kill {os.getpid()}"):
         ProjectLock.take(folders)
     first.tell("http://127.0.0.1:7350/")
-    with pytest.raises(StartError, match=r"serves http://127\.0\.0\.1:7350/"):
+    with pytest.raises(StartError, match=r"process \d+ serves it at http://127\.0\.0\.1:7350/"):
         ProjectLock.take(folders)
     first.release()
     ProjectLock.take(folders).release()
@@ -53,7 +53,7 @@ def test_a_second_one_is_refused_and_told_of_the_first(folders: Folders) -> None
 def test_a_lock_that_says_nothing_yet_is_a_lock(folders: Folders) -> None:
     first = ProjectLock.take(folders)
     (folders.root / "lock").write_text("")
-    with pytest.raises(StartError, match="runs for this folder already"):
+    with pytest.raises(StartError, match="was started for this folder a moment ago"):
         ProjectLock.take(folders)
     first.release()
 

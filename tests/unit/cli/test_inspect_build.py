@@ -46,6 +46,14 @@ def test_a_room_class_is_described(inspect_room: Inspect) -> None:
     assert found["entry"].endswith(".room:Dots")
     assert (found["max_players"], found["state_version"]) == (12, 3)
     assert len(bytes.fromhex(found["schema_hash"])) == 16
+    assert found["kinds"] == {"dot": {"x": "u8"}}
+
+
+def test_a_field_of_no_type_is_shown_by_its_class_and_name_alone(inspect_room: Inspect) -> None:
+    error = inspect_room(ROOM.replace("x: u8", "x: u8\n    hue: int"))["error"]
+    assert error.count("File ") == 1
+    assert 'room.py", line 4' in error
+    assert "TypeError: Dot.hue: int is no field type; use" in error
 
 
 @pytest.mark.parametrize(

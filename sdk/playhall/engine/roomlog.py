@@ -9,7 +9,12 @@ from typing import Literal
 from playhall.engine.faults import traceback_text
 from playhall.engine.outputs import LogOut, Output
 
-__all__ = ["RoomLog"]
+__all__ = ["MAX_LINE", "MAX_WAITING", "RoomLog"]
+
+MAX_LINE = 8_192
+"""Characters of a line; what is beyond is cut."""
+MAX_WAITING = 1_000
+"""Lines that one call of room code may write; what is beyond is counted."""
 
 
 class RoomLog:
@@ -20,6 +25,14 @@ class RoomLog:
 
     def __init__(self, emit: Callable[[Output], None]) -> None:
         self._emit = emit
+        self._waiting = 0
+        self._dropped = 0
+
+    def taken(self) -> None:
+        """The lines written so far are on their way out."""
+        if self._dropped:
+            self._emit(LogOut("warning", "room.log_dropped", {"lines": self._dropped}, None))
+        self._waiting = self._dropped = 0
 
     def debug(self, message: str, *args: object) -> None:
         self._write("debug", message, args)
@@ -46,9 +59,13 @@ class RoomLog:
         args: tuple[object, ...],
         trace: str | None = None,
     ) -> None:
+        if self._waiting >= MAX_WAITING:
+            self._dropped += 1
+            return
+        self._waiting += 1
         try:
             text = message % args if args else message
         except (TypeError, ValueError):
             # A log line with a slip in it must not cost more than its looks.
             text = f"{message} {args!r}"
-        self._emit(LogOut(level, "room.log", {"message": text}, trace))
+        self._emit(LogOut(level, "room.log", {"message": text[:MAX_LINE]}, trace))

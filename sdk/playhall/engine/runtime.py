@@ -52,6 +52,7 @@ class Runtime:
         self._outputs.append(output)
 
     def take_outputs(self) -> list[Output]:
+        self.log.taken()
         outputs, self._outputs = self._outputs, []
         return outputs
 

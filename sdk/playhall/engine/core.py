@@ -23,6 +23,8 @@ belongs to the next generation, and its router is told so.
 
 A closing room goes through: connections end (on_leave), people end (on_player_leave), what their hooks wait
 for settles, on_hibernate, the last base, its acknowledgement.
+
+One long class, because every call may move the life above; what does not is in the modules imported here.
 """
 
 from __future__ import annotations

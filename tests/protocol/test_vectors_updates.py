@@ -186,6 +186,7 @@ def test_writes(vector: dict[str, Any]) -> None:
         for entry in frame.entries
     ]
     assert same(found, vector["decoded"])
+    assert frame.seen == vector["seen"]
     assert frames.encode_client(frame).hex() == vector["hex"]
 
 

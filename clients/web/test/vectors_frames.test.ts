@@ -194,6 +194,7 @@ describe("inputs.json and writes.json", () => {
   )("%s", (_, vector) => {
     const entries = vector["decoded"] as { id: number; kind: string; fields: Record<string, unknown> }[];
     const frame = encodeWrite(
+      vector["seen"] as number,
       entries.map(({ id, kind, fields: values }) => {
         const number = numberOf(kind);
         return {

@@ -207,8 +207,9 @@ class WriteEntry:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """-> An owner's writes."""
+    """-> An owner's writes. `seen`: the version of the newest update the client had applied."""
 
+    seen: int
     entries: tuple[WriteEntry, ...]
 
 

@@ -217,6 +217,7 @@ def read_ack(source: Reader) -> Ack:
 def write_write(out: Writer, frame: Write) -> None:
     if not frame.entries:
         raise ValueError("a write has at least one entry")
+    out.varint32(frame.seen)
     out.varint32(len(frame.entries))
     for entry in frame.entries:
         out.varint32(entry.id)
@@ -225,7 +226,7 @@ def write_write(out: Writer, frame: Write) -> None:
 
 
 def read_write(source: Reader, schema: Schema[Any, Any]) -> Write:
-    count = source.varint32()
+    seen, count = source.varint32(), source.varint32()
     if not 1 <= count <= source.left:
         raise ProtocolError(f"{count} writes in {source.left} bytes")
     entries = []
@@ -235,4 +236,4 @@ def read_write(source: Reader, schema: Schema[Any, Any]) -> Write:
             raise ProtocolError(f"no kind has number {number}")
         spec = schema.kinds[number]
         entries.append(WriteEntry(id, number, spec, masked_values(source, spec, from_client=True)))
-    return Write(tuple(entries))
+    return Write(seen, tuple(entries))

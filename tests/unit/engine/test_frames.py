@@ -88,12 +88,13 @@ CLIENT_FRAMES = [
     Inputs((InputEntry(5, None, {"dx": 1}),)),
     Inputs((InputEntry(9, 0, [1]), InputEntry(8, 300, None), InputEntry(3, None, "x"))),
     Inputs(tuple(InputEntry(100 - n, n, Control(dx=n, aim=0.5, turn=90, note={"n": n})) for n in range(5))),
-    Write((WriteEntry(5, 0, DOT, {0: 1.5, 1: "é"}),)),
+    Write(0, (WriteEntry(5, 0, DOT, {0: 1.5, 1: "é"}),)),
     Write(
+        3,
         (
             WriteEntry(2**31, 1, PRESENCE, {2: PRESENCE.fields[2].type.accept({"s": 1})}),
             WriteEntry(2, 0, DOT, {2: 9}),
-        )
+        ),
     ),
 ]
 
@@ -361,7 +362,7 @@ def test_writes_that_are_none(data: str) -> None:
 
 def test_a_write_has_an_entry() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        encode_client(Write(()))
+        encode_client(Write(0, ()))
 
 
 def test_resets_count_from_1() -> None:

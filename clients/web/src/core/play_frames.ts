@@ -43,9 +43,12 @@ export interface OwnerWrite {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** Encode the writes of an owner, at least one, each with at least one field. */
-export function encodeWrite(writes: readonly OwnerWrite[]): Uint8Array {
-  const writer = new Writer().u8(FrameType.WRITE).varint(writes.length);
+/**
+ * Encode the writes of an owner, at least one, each with at least one field. `seen` is the version of the newest update
+ * that was applied before they were made.
+ */
+export function encodeWrite(seen: number, writes: readonly OwnerWrite[]): Uint8Array {
+  const writer = new Writer().u8(FrameType.WRITE).varint(seen).varint(writes.length);
   for (const { id, number, kind, values } of writes) {
     const present = kind.fields.flatMap((field, index) => (field.name in values ? [index] : []));
     writer.varint(id).varint(number);

@@ -29,7 +29,7 @@ One long class, because every call may move the life above; what does not is in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -49,6 +49,7 @@ from playhall.engine.frames import (
     encode_payload,
     encode_server,
 )
+from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room
 from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal, RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
@@ -132,8 +133,11 @@ class RoomCore:
         generation: int,
         max_players: int = 0,
         idle_s: float = IDLE_S,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        """`max_players` 0 is what the class says."""
+        """`max_players` 0 is what the class says. With a `clock` (seconds, for measuring), `inspect` tells of
+        times and messages.
+        """
         # By getattr: to checkers, a class variable cannot have a type of the class's parameters.
         schema = getattr(room_class, "schema")  # noqa: B009
         self.identity = identity
@@ -143,7 +147,7 @@ class RoomCore:
         self.shard_heard = True
         self._idle_s = idle_s
         self._max_players = max_players or room_class.max_players
-        self._runtime = Runtime(schema, identity, generation, room_class.private_retention)
+        self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock)
         self._journal = Journal(self._runtime.emit, self._base)
         self._next_id_written = self._runtime.store.next_id
         self._connections: Connections | None = None
@@ -280,11 +284,8 @@ class RoomCore:
         self._close_if_asked()
         if self.status is not Status.ACTIVE:
             return
-        self._runtime.tick += 1
-        self._runtime.presence.settle()
-        self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
-        if self.status is Status.ACTIVE:
-            self._flush()
+        with self._runtime.timed("tick"):
+            self._tick()
 
     def timer(self, now: Now) -> None:
         """Do what has fallen due."""
@@ -353,6 +354,18 @@ class RoomCore:
         self._runtime.now = now
         self._timer_key = None
         self._close_room(CloseCode.ROOM_MOVED, "the room is moving", move=move)
+
+    def inspect(self, page: Page = FIRST_PAGE) -> dict[str, Any]:
+        """Return what the room is made of, as JSON; `page`: which of its entities. Changes nothing."""
+        return {
+            **inspect_room(self._runtime, self._connections, page),
+            "status": self.status.value,
+            "room_class": self._room_class.__qualname__,
+            "tick_rate": self.tick_rate,
+            "max_players": self._max_players,
+            "durable": self._journal.durable,
+            "saved_bytes": self._journal.size,
+        }
 
     # What the room asks (RoomContext)
 
@@ -472,6 +485,13 @@ class RoomCore:
 
     # Ticks and flushes
 
+    def _tick(self) -> None:
+        self._runtime.tick += 1
+        self._runtime.presence.settle()
+        self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
+        if self.status is Status.ACTIVE:
+            self._flush()
+
     def _run_tick(self, dt: float) -> None:
         returned: object = self.room.on_tick(dt)  # type: ignore[func-returns-value]
         if returned is not None:
@@ -479,6 +499,10 @@ class RoomCore:
 
     def _flush(self, *, force: bool = False) -> None:
         """Give what has changed a version, save it, and send it."""
+        with self._runtime.timed("flush"):
+            self._do_flush(force)
+
+    def _do_flush(self, force: bool) -> None:
         runtime = self._runtime
         flush = None
         next_id = runtime.store.next_id
@@ -550,6 +574,8 @@ class RoomCore:
         except ProtocolError as error:
             self._close(link, CloseCode.PROTOCOL, str(error))
             return
+        if self._runtime.recorder is not None:
+            self._runtime.recorder.received(link.player, data, self._runtime.now.wall, self._runtime.tick)
         if isinstance(frame, Message | Unreliable):
             self._handle_message(link, frame)
         elif isinstance(frame, Call):
@@ -568,6 +594,9 @@ class RoomCore:
         self._runtime.run(hook, lambda: call(link.conn, frame.content), link=link.number)
 
     def _send(self, links: list[Link], frame: bytes, unreliable: bool) -> None:
+        if self._runtime.recorder is not None:
+            players = [link.player for link in links]
+            self._runtime.recorder.sent(players, frame, self._runtime.now.wall, self._runtime.tick)
         sync, mono = self._runtime.sync, self._runtime.now.mono
         if unreliable:
             sync.deliver_unreliable(links, frame)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from playhall.engine.outputs import AwaitOut, CancelOut, Output
+from playhall.engine.profile import Profile
 
 __all__ = ["Hooks", "Then"]
 
@@ -37,8 +38,9 @@ class _Pending:
 class Hooks:
     """The hooks of one room that are running or waiting."""
 
-    def __init__(self, emit: Callable[[Output], None]) -> None:
+    def __init__(self, emit: Callable[[Output], None], profile: Profile | None = None) -> None:
         self._emit = emit
+        self._profile = profile
         self._pending: dict[int, _Pending] = {}
         self._of_link: dict[int, int] = {}
         self._next_token = 1
@@ -69,7 +71,7 @@ class Hooks:
         """Call a hook that may be `def` or `async def`."""
         self._depth += 1
         try:
-            got = call()
+            got = call() if self._profile is None else self._timed(hook, call, self._profile)
         except (KeyboardInterrupt, GeneratorExit):
             raise  # these end whoever runs the room, and are not the hook's
         except BaseException as error:
@@ -117,6 +119,11 @@ class Hooks:
     def _cancel(self, token: int) -> None:
         self._take(token)
         self._emit(CancelOut(token))
+
+    def _timed(self, hook: str, call: Callable[[], Any], profile: Profile) -> Any:
+        with profile.timing(hook):
+            got = call()
+        return profile.stepped(hook, got) if inspect.isawaitable(got) else got
 
     def _wait(self, pending: _Pending, awaitable: Any) -> None:
         token, self._next_token = self._next_token, self._next_token + 1

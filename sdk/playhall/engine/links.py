@@ -59,6 +59,11 @@ class Outbox:
         return not self._waiting and self._has_credit()
 
     @property
+    def credit_left(self) -> int:
+        """How many more bytes may be on the way; negative where a frame was larger than what was left."""
+        return self._credit - (self._sent - self._drained)
+
+    @property
     def stalled_since(self) -> float | None:
         """Since when something waits and nothing has drained; None while nothing waits."""
         return self._stalled_since
@@ -119,7 +124,7 @@ class Outbox:
             yield first.head, first.body
 
     def _has_credit(self) -> bool:
-        return not self.held and self._sent - self._drained < self._credit
+        return not self.held and self.credit_left > 0
 
 
 class LinkState(enum.Enum):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 from playhall.engine.faults import error_text, traceback_text
 from playhall.engine.hooks import Hooks, Then
 from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
+from playhall.engine.profile import Profile
+from playhall.engine.recording import Recorder
 from playhall.engine.retention import Retention
 from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
@@ -23,8 +26,14 @@ HOOK_S = 10.0
 START_HOOK_S = 60.0
 
 
+_NOT_TIMED: AbstractContextManager[None] = nullcontext()
+
+
 class Runtime:
-    """State, time and outputs of one room. `now` is the time of the call being worked on."""
+    """State, time and outputs of one room. `now` is the time of the call being worked on.
+
+    With a `clock` (seconds, for measuring) what the room does is timed and recorded for the inspector.
+    """
 
     def __init__(
         self,
@@ -32,6 +41,7 @@ class Runtime:
         identity: RoomIdentity,
         generation: int,
         retention: float | Literal["forever"],
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.schema = schema
         self.identity = identity
@@ -44,12 +54,20 @@ class Runtime:
         self.presence = PresenceBook(self.tracker, schema.presence_number)
         self.retention = Retention(retention)
         self.sync = Sync(self.tracker, self.emit)
-        self.hooks = Hooks(self.emit)
+        self.profile = None if clock is None else Profile(clock)
+        self.recorder = None if clock is None else Recorder(schema)
+        self.hooks = Hooks(self.emit, self.profile)
         self.log = RoomLog(self.emit)
         self._outputs: list[Output] = []
 
     def emit(self, output: Output) -> None:
         self._outputs.append(output)
+        if self.recorder is not None and isinstance(output, LogOut):
+            self.recorder.logged(output, self.now.wall, self.tick)
+
+    def timed(self, name: str) -> AbstractContextManager[None]:
+        """Time the block, as a row of the profile."""
+        return _NOT_TIMED if self.profile is None else self.profile.timing(name)
 
     def take_outputs(self) -> list[Output]:
         self.log.taken()

@@ -49,6 +49,11 @@ class View:
         # What the client must be told whatever it believes: masks by id.
         self._corrections: dict[int, int] = {}
 
+    @property
+    def count(self) -> int:
+        """How many entities and other things the client holds."""
+        return len(self._held)
+
     def resume(self, version: int, held: Iterable[int]) -> None:
         """Start from what the client says it holds, as of a version of this generation."""
         self.version = self.told_version = version

@@ -45,6 +45,7 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
+from playhall.engine.steps import run_marked
 from playhall_common import logs
 from playhall_roomhost import meters
 from playhall_roomhost.arrivals import NEWCOMERS_WAIT_S, Arrivals, brings_people
@@ -53,7 +54,6 @@ from playhall_roomhost.log_limit import LogLimit
 from playhall_roomhost.pulse import PulseWriter, culprit_bytes
 from playhall_roomhost.scheduler import Scheduler, Tick
 from playhall_roomhost.statestore_client import ShardClient
-from playhall_roomhost.steps import run_marked
 
 __all__ = ["RunningRoom", "Surroundings", "ended_down"]
 

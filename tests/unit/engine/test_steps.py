@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhall_roomhost.steps import run_marked
+from playhall.engine.steps import run_marked
 
 
 class Pause:

@@ -1,0 +1,146 @@
+"""How long what a room does takes, second by second: hooks, and the parts of a tick.
+
+What is timed is a row of the profile, by name. A row has its own time only: what is timed within it counts
+for itself, so that the rows of a tick add up. `tick` alone is the whole of it, as that is what must fit the
+tick rate. Of an async hook each step counts, and none of its waiting.
+
+The clock is given (seconds, from anywhere, never back). What is kept is bounded: MAX_ROWS rows, KEPT_S
+seconds, MAX_SAMPLES samples of a row in the second that runs; where there are more, every second one goes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhall.engine.steps import run_marked
+
+__all__ = ["KEPT_S", "MAX_ROWS", "MAX_SAMPLES", "OTHER", "WHOLE", "Profile", "Times"]
+
+KEPT_S = 60
+MAX_ROWS = 64
+MAX_SAMPLES = 512
+WHOLE = "tick"
+OTHER = "other"
+"""The row of what there is no place for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """One row of one second, in seconds. `count`: how often it ran."""
+
+    count: int
+    p50: float
+    p95: float
+    max: float
+
+
+@dataclass(slots=True)
+class _Row:
+    count: int = 0
+    max: float = 0.0
+    samples: list[float] = field(default_factory=list)
+    # One of so many is sampled.
+    stride: int = 1
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.max = max(self.max, seconds)
+        if self.count % self.stride == 0:
+            self.samples.append(seconds)
+            if len(self.samples) > MAX_SAMPLES:
+                self.samples = self.samples[::2]
+                self.stride *= 2
+
+    def reduced(self) -> Times:
+        ordered = sorted(self.samples)
+        return Times(self.count, _percentile(ordered, 50), _percentile(ordered, 95), self.max)
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    """Return the smallest sample that so many per cent of them do not exceed."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+@dataclass(slots=True)
+class _Running:
+    name: str
+    began: float
+    inner: float = 0.0
+
+
+class Profile:
+    """The profile of one room. Each `enter` is followed by one `leave`, and they nest."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._running: list[_Running] = []
+        self._second = int(clock())
+        self._rows: dict[str, _Row] = {}
+        self._done: deque[tuple[int, dict[str, Times]]] = deque(maxlen=KEPT_S)
+
+    def enter(self, name: str) -> None:
+        """What belongs to this row begins."""
+        self._running.append(_Running(name, self._clock()))
+
+    def leave(self) -> None:
+        """What was entered last is done."""
+        now = self._clock()
+        running = self._running.pop()
+        took = now - running.began
+        if self._running:
+            self._running[-1].inner += took
+        if int(now) != self._second:
+            self._end_second(int(now))
+        row = self._rows.get(running.name)
+        if row is None:
+            name = running.name if len(self._rows) < MAX_ROWS else OTHER
+            row = self._rows.setdefault(name, _Row())
+        row.add(took if running.name == WHOLE else took - running.inner)
+
+    @contextmanager
+    def timing(self, name: str) -> Iterator[None]:
+        """Time the block."""
+        self.enter(name)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def stepped(self, name: str, awaitable: Awaitable[Any]) -> Awaitable[Any]:
+        """Return an awaitable that awaits this one, and times each of its steps."""
+        return _Stepped(awaitable, lambda: self.enter(name), self.leave)
+
+    def seconds(self) -> list[tuple[int, dict[str, Times]]]:
+        """Return the seconds that are over, oldest first: how many seconds ago each was, and its rows.
+
+        Those in which nothing ran are left out, and so is the one that runs.
+        """
+        second = int(self._clock())
+        done = list(self._done)
+        if second != self._second and self._rows:
+            done.append((self._second, self._reduced()))
+        return [(second - at, rows) for at, rows in done if second - at <= KEPT_S]
+
+    def _end_second(self, second: int) -> None:
+        if self._rows:
+            self._done.append((self._second, self._reduced()))
+        self._second, self._rows = second, {}
+
+    def _reduced(self) -> dict[str, Times]:
+        return {name: row.reduced() for name, row in self._rows.items()}
+
+
+class _Stepped:
+    """An awaitable whose steps are entered and left."""
+
+    def __init__(
+        self, awaitable: Awaitable[Any], enter: Callable[[], None], leave: Callable[[], None]
+    ) -> None:
+        self._arguments = (awaitable, enter, leave)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return run_marked(*self._arguments)

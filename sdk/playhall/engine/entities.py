@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar, overload
 
+from playhall.engine.columns import Columns
 from playhall.engine.kinds import Entity, is_dead
 from playhall.engine.store import EntityStore
 
@@ -73,6 +74,14 @@ class Entities:
     def count(self, kind: type[Entity], /) -> int:
         """Return how many entities of a kind there are."""
         return sum(1 for _ in self._store.of_kind(kind))
+
+    def columns(self, kind: type[Entity], /) -> Columns:
+        """Return a kind's bool and number fields as NumPy arrays, to move many entities at once.
+
+        Arrays end at the rows there are now: ask again after an `add`. Raises TypeError for an abstract
+        kind, one that is not among the schema's entities, and one with a field named `alive`.
+        """
+        return self._store.columns(kind)
 
     def __len__(self) -> int:
         return len(self._store)

@@ -208,7 +208,7 @@ class QuantisedType(FieldType):
         if not math.isfinite(self.hi - self.lo):
             raise ValueError(f"{self.name}({lo}, {hi}): the bounds are too far apart")
         self.fixed_size = bits // 8
-        self._steps = (1 << bits) - 1
+        self.steps = (1 << bits) - 1
         self.zero = self.value_of(self.step_of(min(max(0.0, self.lo), self.hi)))
 
     @property
@@ -217,13 +217,13 @@ class QuantisedType(FieldType):
 
     def value_of(self, step: int) -> float:
         """Return the value of a step."""
-        if step == self._steps:
+        if step == self.steps:
             return self.hi
-        return self.lo + (self.hi - self.lo) * (step / self._steps)
+        return self.lo + (self.hi - self.lo) * (step / self.steps)
 
     def step_of(self, value: float) -> int:
         """Return the step nearest to a value between the bounds."""
-        return math.floor((value - self.lo) / (self.hi - self.lo) * self._steps + 0.5)
+        return math.floor((value - self.lo) / (self.hi - self.lo) * self.steps + 0.5)
 
     def accept(self, value: object) -> float:
         number = _as_float(value)

@@ -25,6 +25,7 @@ see one.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, final
 
@@ -43,11 +44,13 @@ __all__ = [
     "Home",
     "Input",
     "KindSpec",
+    "Values",
     "adopt",
     "bury",
     "is_dead",
     "local",
     "put",
+    "replace_values",
     "restore",
     "set_owner",
     "spec_of",
@@ -55,6 +58,15 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound="Entity")
+
+
+class Values(Sequence[Any]):
+    """The stored values of an entity where they are no list: some of them are elsewhere (see `rows`)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __setitem__(self, index: int, stored: Any) -> None: ...
 
 
 class Home:
@@ -189,7 +201,7 @@ if TYPE_CHECKING:
         _id: int | None
         _owner: str | None
         _home: Home
-        _values: list[Any]
+        _values: list[Any] | Values
         _size: int
 
         def __init_subclass__(
@@ -412,6 +424,11 @@ def put(entity: Entity, index: int, stored: Any) -> None:
     if field.type.fixed_size is None:
         entity._size += field.type.size(stored) - field.type.size(entity._values[index])
     entity._values[index] = stored
+
+
+def replace_values(entity: Entity, values: Values) -> None:
+    """Have an entity hold the same stored values in another place."""
+    entity._values = values
 
 
 def set_owner(entity: Entity, owner: str | None) -> None:

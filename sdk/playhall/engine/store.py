@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhall.engine.errors import DeadEntityError
 from playhall.engine.kinds import Entity, adopt, is_dead, restore, set_owner, spec_of
 from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, Schema
 from playhall.engine.specs import KindSpec
 from playhall.engine.tracking import Scope, Tracked, Tracker
+
+if TYPE_CHECKING:
+    from playhall.engine.columns import Columns
+    from playhall.engine.rows import Rows
 
 __all__ = ["EntityStore", "check_player"]
 
@@ -45,6 +49,7 @@ class EntityStore:
         self._tracked: dict[int, Tracked] = {}
         self._of_kind: dict[type[Entity], dict[int, Entity]] = {cls: {} for cls in schema.entities}
         self._of_owner: dict[str, dict[int, Entity]] = {}
+        self._rows: dict[type[Entity], Rows] = {}
         self.next_id = FIRST_ENTITY_ID
         self.state: Entity | None = None
 
@@ -74,6 +79,9 @@ class EntityStore:
     def delete(self, entity: Entity) -> None:
         """Take an entity out of the room; its handle is dead from now on. Raises DeadEntityError."""
         tracked = self._of(entity)
+        rows = self._rows.get(type(entity))
+        if rows is not None:
+            rows.detach(tracked)
         del self._tracked[tracked.id]
         del self._of_kind[type(entity)][tracked.id]
         self._disown(tracked)
@@ -108,16 +116,24 @@ class EntityStore:
         """Give the entities of a kind, or of all kinds under an abstract one. Raises TypeError for others."""
         if kind in self._of_kind:
             return iter(self._of_kind[kind].values())
+        if not _is_abstract(kind):
+            raise _not_an_entity(kind)
         below = [entities for cls, entities in self._of_kind.items() if issubclass(cls, kind)]
-        if not below and not spec_of(kind).abstract:
-            raise TypeError(f"{kind.__name__} is not one of the schema's entities")
         return (entity for entities in below for entity in entities.values())
 
     def of_owner(self, kind: type[Entity], owner: str) -> Iterator[Entity]:
         """Give the entities of a kind that a player owns."""
-        if kind not in self._of_kind and not spec_of(kind).abstract:
-            raise TypeError(f"{kind.__name__} is not one of the schema's entities")
+        if kind not in self._of_kind and not _is_abstract(kind):
+            raise _not_an_entity(kind)
         return (entity for entity in self._of_owner.get(owner, {}).values() if isinstance(entity, kind))
+
+    def columns(self, kind: type[Entity]) -> Columns:
+        """Return the columns of a kind. Raises TypeError for what is not one, ImportError without NumPy."""
+        rows = self._rows.get(kind)
+        if rows is None:
+            rows = self._rows[kind] = self._make_rows(kind)
+            self._tracker.ask(rows)
+        return rows.columns()
 
     def __len__(self) -> int:
         return len(self._tracked)
@@ -173,6 +189,20 @@ class EntityStore:
             if private is not None:
                 yield private
 
+    def _make_rows(self, kind: type[Entity]) -> Rows:
+        entities = self._of_kind.get(kind)
+        if entities is None:
+            if _is_abstract(kind):
+                raise TypeError(f"{kind.__name__} is abstract: each kind under it has columns of its own")
+            raise _not_an_entity(kind)
+        try:
+            from playhall.engine.rows import Rows
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise ImportError("columns are NumPy arrays: install numpy", name="numpy") from error
+        return Rows(spec_of(kind), [self._tracked[id] for id in entities])
+
     def _place(
         self,
         cls: type[Entity],
@@ -213,6 +243,9 @@ class EntityStore:
     def _index(self, tracked: Tracked) -> None:
         self._tracked[tracked.id] = tracked
         self._of_kind[type(tracked.entity)][tracked.id] = tracked.entity
+        rows = self._rows.get(type(tracked.entity))
+        if rows is not None:
+            rows.attach(tracked)
         if tracked.owner is not None:
             self._of_owner.setdefault(tracked.owner, {})[tracked.id] = tracked.entity
 
@@ -245,3 +278,13 @@ class EntityStore:
 
 def _scope_of(spec: KindSpec) -> Scope:
     return Scope.HIDDEN if spec.hidden else Scope.SHARED
+
+
+def _is_abstract(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Entity) and spec_of(kind).abstract
+
+
+def _not_an_entity(kind: object) -> TypeError:
+    if not isinstance(kind, type):
+        return TypeError(f"a kind is named by its class, and not by {kind!r}")
+    return TypeError(f"{kind.__name__} is not one of the schema's entities")

@@ -20,14 +20,16 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from playhall.engine.kinds import Entity, Home, bury, spec_of, stored_values
 from playhall.engine.specs import KindSpec
 
-__all__ = ["Flush", "Patches", "Scope", "Tracked", "Tracker"]
+__all__ = ["Flush", "Patches", "Scope", "Tracked", "Tracker", "Untold"]
 
 MAX_PATCHES = 16
+# What the owner believes is not known, but that it is not the room's value.
+_UNKNOWN: Any = object()
 
 Range = tuple[int, int]
 """A half-open range of a bytes field."""
@@ -81,9 +83,10 @@ class Tracked(Home):
     __slots__ = (
         "_tracker",
         "_twin",
+        "believed",
         "born",
         "changed",
-        "corrected",
+        "corrected_at",
         "dirty",
         "entity",
         "id",
@@ -92,6 +95,7 @@ class Tracked(Home):
         "owner",
         "owner_changed",
         "owner_dirty",
+        "owner_mask",
         "patched",
         "patches",
         "queued",
@@ -114,10 +118,13 @@ class Tracked(Home):
         self.owner = owner
         self.born = self.changed = self.owner_changed = 0
         self.patches: dict[int, Patches] = {}
+        # By field: when the owner of now was last told a value other than what it believed.
+        self.corrected_at: dict[int, int] = {}
+        # By field the owner writes: what it believes, where that may not be the room's value any more.
+        self.believed: dict[int, Any] = {}
         # Since the last flush:
         self.dirty = 0
         self.patched: dict[int, list[Range]] = {}
-        self.corrected = 0
         self.owner_dirty = False
         self.lost_by: set[str] = set()
         self.queued = False
@@ -129,10 +136,12 @@ class Tracked(Home):
         self.spec = spec_of(entity)
         self.values = stored_values(entity)
         self.stamps = [0] * len(self.spec.fields)
+        presence = self.scope is Scope.PRESENCE
+        self.owner_mask = 1 << self.spec.by_name["status"].index if presence else self.spec.writable_mask
 
     def on_write(self, entity: Entity, index: int, stored: Any) -> None:
         self.patched.pop(index, None)
-        self._mark(1 << index)
+        self.wrote(1 << index)
 
     def on_patch(self, entity: Entity, index: int, offset: int, data: bytes, stored: bytes) -> None:
         bit = 1 << index
@@ -140,7 +149,7 @@ class Tracked(Home):
             # A patch beyond the end changes the gap before it too, but filling it with zeros is what a
             # patch means.
             self.patched.setdefault(index, []).append((offset, offset + len(data)))
-        self._mark(bit)
+        self.wrote(bit)
 
     def set_owner(self, owner: str | None) -> None:
         """Note another owner."""
@@ -150,10 +159,23 @@ class Tracked(Home):
         self.owner_dirty = True
         self._tracker.touch(self)
 
-    def correct(self, mask: int) -> None:
-        """Have the owner told these fields whatever it believes, also if they do not change."""
-        self.corrected |= mask
-        self._tracker.touch(self)
+    def owner_wrote(self, index: int, stored: Any) -> None:
+        """Note what the owner wrote, whatever the room is going to make of it.
+
+        If that is not the room's value at the flush, the owner is corrected, also where nothing has changed.
+        """
+        self.believed[index] = stored
+        if not self.spec.fields[index].type.same(self.values[index], stored):
+            self._tracker.touch(self)
+
+    def overruled(self, version: int) -> int:
+        """Return the mask of the fields that are not as the owner believes, and note that it is told."""
+        mask = 0
+        for index, believed in self.believed.items():
+            if believed is _UNKNOWN or not self.spec.fields[index].type.same(self.values[index], believed):
+                self.corrected_at[index] = version
+                mask |= 1 << index
+        return mask
 
     def changed_since(self, version: int) -> int:
         """Return the mask of the fields that have changed since a version."""
@@ -200,8 +222,9 @@ class Tracked(Home):
             self._stamp_patches(index, version)
             self.stamps[index] = version
         self.patched = {}
+        self.believed = {}
         self.lost_by = set()
-        self.dirty = self.corrected = 0
+        self.dirty = 0
         self.owner_dirty = self.queued = False
 
     def _stamp_patches(self, index: int, version: int) -> None:
@@ -212,12 +235,20 @@ class Tracked(Home):
             # Before its first patch the field had been the same since it was last written.
             self.patches.setdefault(index, Patches(self.stamps[index], [])).add(version, ranges)
 
-    def _mark(self, bit: int) -> None:
-        self.dirty |= bit
-        if self.owner is not None and bit & self.spec.writable_mask:
-            self.corrected |= bit
+    def wrote(self, mask: int) -> None:
+        """Note that room code has written these fields."""
+        self.dirty |= mask
+        if self.owner is not None and mask & self.owner_mask:
+            self._note_beliefs(mask & self.owner_mask)
         if not self.queued:
             self._tracker.touch(self)
+
+    def _note_beliefs(self, mask: int) -> None:
+        # In arrays (see `rows`) what was there before may have been written over.
+        known = type(self.values) is list
+        for index in range(mask.bit_length()):
+            if mask >> index & 1 and index not in self.believed:
+                self.believed[index] = self.values[index] if known else _UNKNOWN
 
 
 @dataclass(slots=True)
@@ -225,8 +256,8 @@ class Flush:
     """What has changed from one version to the next. Everything is stamped with `version`.
 
     `changed` leaves out what was added. `corrections` are masks by player and Tracked: what the player must
-    be told whatever it believes, since it was written over, or since the player wrote it until now and owns
-    it no longer.
+    be told, since it is not what the player believes, or since the player wrote it until now and owns it no
+    longer.
     """
 
     version: int
@@ -241,10 +272,21 @@ class Flush:
             masks[tracked] = masks.get(tracked, 0) | mask
 
 
+class Untold(Protocol):
+    """Where writes go that nobody tells of (see `rows`)."""
+
+    def changed(self) -> bool:
+        """Whether `tell` would tell anything."""
+
+    def tell(self) -> None:
+        """Tell each Tracked what was written. Raises FieldError, and tells nothing then."""
+
+
 class Tracker:
     """All that is tracked in one room, in order of last change."""
 
     def __init__(self) -> None:
+        self._untold: list[Untold] = []
         self._public: OrderedDict[int, Tracked] = OrderedDict()
         self._private: dict[str, Tracked] = {}
         self._touched: dict[Tracked, None] = {}
@@ -310,13 +352,26 @@ class Tracker:
     def private_players(self) -> list[str]:
         return list(self._private)
 
+    def ask(self, untold: Untold) -> None:
+        """Ask this, from now on, for what was written there."""
+        self._untold.append(untold)
+
+    def hear(self) -> None:
+        """Have all be told of that was written until now. Raises FieldError, as `Untold.tell` does."""
+        for untold in self._untold:
+            untold.tell()
+
     @property
     def dirty(self) -> bool:
         """Whether a flush would find anything."""
-        return bool(self._touched or self._removed)
+        return bool(self._touched or self._removed) or any(untold.changed() for untold in self._untold)
 
     def flush(self, version: int) -> Flush:
-        """Stamp all that has changed with `version`, and return it."""
+        """Stamp all that has changed with `version`, and return it.
+
+        Raises FieldError, and stamps nothing then, where what was written through columns does not fit.
+        """
+        self.hear()
         flush = Flush(version, removed=self._removed)
         for tracked in self._touched:
             if tracked.born < 0:
@@ -324,9 +379,10 @@ class Tracker:
                 flush.added.append(tracked)
             else:
                 flush.changed.append(tracked)
-                if tracked.owner is not None:
-                    flush.correct(tracked.owner, tracked, tracked.corrected)
-                for player in tracked.lost_by:
+                if tracked.owner is not None and not tracked.owner_dirty:
+                    flush.correct(tracked.owner, tracked, tracked.overruled(version))
+                # Who has just become the owner is told all that owners write, and need not be twice.
+                for player in tracked.lost_by - {tracked.owner}:
                     flush.correct(player, tracked, tracked.spec.writable_mask)
             tracked.stamp(version)
             if tracked.id in self._public and tracked.scope is not Scope.PRIVATE:

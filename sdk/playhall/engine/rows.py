@@ -1,0 +1,254 @@
+"""The rows of one kind: its bool and number fields in arrays, once room code has asked for its columns.
+
+From then on handles and arrays are one store: a handle's stored values are a `RowValues`, which reads and
+writes the arrays. A handle's write tells the entity's home, as ever. What room code wrote to the arrays
+nobody tells of; it is found when the tracker asks, as the difference to a second set of arrays, the values
+that the tracker has heard of. A handle's write goes to both.
+
+Rows are slots: the lowest free one is taken first, and a deleted entity's may be taken at once, since an
+entity is known by its id everywhere else. A free row is zero in both sets, so that what is written to it
+shows as a difference, and is zeroed again.
+
+Arrays have room for the most entities of the kind and never move, so that a view of one is never wrong about
+where it is. They come from calloc: the system commits memory as it is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from playhall.engine.columns import Columns
+from playhall.engine.errors import FieldTypeError
+from playhall.engine.fields import BOOL, F32, FieldType, FloatType, IntType, QuantisedType
+from playhall.engine.kinds import Values, replace_values
+from playhall.engine.specs import FieldSpec, KindSpec
+from playhall.engine.tracking import Tracked
+
+__all__ = ["RowValues", "Rows"]
+
+# Which arrays can be assigned to a column, by dtype.kind: what a single write takes.
+_FITTING: Final = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}
+
+
+def _dtype_of(type: FieldType) -> str | None:
+    """Return the dtype of a field's column, or None where it has none."""
+    if isinstance(type, IntType | FloatType):
+        return f"{type.name[0]}{type.fixed_size}"
+    if isinstance(type, QuantisedType):
+        return "f8"
+    return "?" if type is BOOL else None
+
+
+class _Column:
+    """One field of all rows. `told` is what the tracker has heard of; both are compared by their bits."""
+
+    __slots__ = ("bits", "field", "now", "told", "told_bits")
+
+    def __init__(self, field: FieldSpec, dtype: str, capacity: int) -> None:
+        self.field = field
+        self.now: NDArray[Any] = np.zeros(capacity, dtype)
+        self.told: NDArray[Any] = np.zeros(capacity, dtype)
+        as_bits = f"u{self.now.itemsize}"
+        self.bits, self.told_bits = self.now.view(as_bits), self.told.view(as_bits)
+
+    def put(self, row: int, stored: Any) -> None:
+        self.now[row] = self.told[row] = stored
+
+    def differing(self, alive: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the rows of entities whose value was written through the arrays since it was told.
+
+        Quantised values that fit are at their step after this.
+        """
+        rows = np.flatnonzero(self.bits[: len(alive)] != self.told_bits[: len(alive)])
+        if not rows.size:
+            return rows
+        living = alive[rows]
+        self.now[rows[~living]] = 0
+        rows = rows[living]
+        if isinstance(self.field.type, QuantisedType):
+            rows = self._at_their_steps(self.field.type, rows)
+        return rows
+
+    def fits(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which of some values, of a type that fits, fit the field themselves."""
+        type = self.field.type
+        fit: NDArray[np.bool_]
+        if isinstance(type, IntType | QuantisedType):
+            fit = (values >= type.lo) & (values <= type.hi)  # NaN does not
+        elif type is F32:
+            fit = ~np.isfinite(values) | np.isfinite(values.astype(np.float32))
+        else:
+            fit = np.ones(values.shape, bool)
+        return fit
+
+    def _at_their_steps(self, type: QuantisedType, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        values = self.now[rows]
+        fit = self.fits(values)
+        self.now[rows[fit]] = _nearest(type, values[fit])
+        still: NDArray[np.intp] = rows[self.bits[rows] != self.told_bits[rows]]
+        return still
+
+
+def _nearest(type: QuantisedType, values: NDArray[Any]) -> NDArray[Any]:
+    """Return what `accept` returns of each value between the bounds, to the bit."""
+    span = type.hi - type.lo
+    steps = np.floor((values - type.lo) / span * type.steps + 0.5)
+    return np.where(steps == type.steps, type.hi, type.lo + span * (steps / type.steps))
+
+
+class RowValues(Values):
+    """The stored values of one entity, by the index of the field (and by that only: there are no slices)."""
+
+    __slots__ = ("_columns", "_others", "row")
+
+    def __init__(self, columns: Sequence[_Column | None], row: int, others: list[Any]) -> None:
+        self._columns = columns
+        self._others = others
+        self.row = row
+
+    def __getitem__(self, index: Any) -> Any:
+        column = self._columns[index]
+        return self._others[index] if column is None else column.now.item(self.row)
+
+    def __setitem__(self, index: int, stored: Any) -> None:
+        column = self._columns[index]
+        if column is None:
+            self._others[index] = stored
+        else:
+            column.put(self.row, stored)
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+    def __iter__(self) -> Iterator[Any]:
+        for column, other in zip(self._columns, self._others, strict=True):
+            yield other if column is None else column.now.item(self.row)
+
+
+class Rows:
+    """The rows of one kind."""
+
+    def __init__(self, spec: KindSpec, there: Sequence[Tracked]) -> None:
+        """Take in the entities there are. Raises TypeError for a kind that can have no columns."""
+        if "alive" in spec.by_name:
+            raise TypeError(
+                f"{spec.name}.alive: columns name what rows hold an entity so; rename the field to use them"
+            )
+        # There may be more than `max` if that was more when the room was saved.
+        capacity = max(spec.max, len(there))
+        self._spec = spec
+        self._by_index = [
+            None if dtype is None else _Column(field, dtype, capacity)
+            for field, dtype in ((field, _dtype_of(field.type)) for field in spec.fields)
+        ]
+        self._columns = {column.field.name: column for column in self._by_index if column is not None}
+        self._alive = np.zeros(capacity, bool)
+        self._ids = np.zeros(capacity, np.int64)
+        self._tracked: list[Tracked | None] = []
+        self._free: list[int] = []
+        self._shown: Columns | None = None
+        for tracked in there:
+            self.attach(tracked)
+
+    def attach(self, tracked: Tracked) -> None:
+        """Give an entity a row, which holds its values from now on."""
+        if self._free:
+            row = heappop(self._free)
+            self._tracked[row] = tracked
+        else:
+            row = len(self._tracked)
+            self._tracked.append(tracked)
+        others = list(tracked.values)
+        for column in self._columns.values():
+            column.put(row, others[column.field.index])
+            others[column.field.index] = None
+        self._alive[row], self._ids[row] = True, tracked.id
+        values = RowValues(self._by_index, row, others)
+        replace_values(tracked.entity, values)
+        tracked.values = values
+
+    def detach(self, tracked: Tracked) -> None:
+        """Free the row of an entity that is being deleted. Its Tracked keeps the last values."""
+        values = tracked.values
+        assert isinstance(values, RowValues), "it has a row since it was attached"
+        row, tracked.values = values.row, list(values)
+        for column in self._columns.values():
+            column.put(row, 0)
+        self._alive[row], self._ids[row], self._tracked[row] = False, 0, None
+        heappush(self._free, row)
+
+    def columns(self) -> Columns:
+        """Return the arrays over the rows there are."""
+        size = len(self._tracked)
+        if self._shown is None or len(self._shown) != size:
+            ids, alive = self._ids[:size], self._alive[:size]
+            ids.flags.writeable = alive.flags.writeable = False
+            arrays = {name: column.now[:size] for name, column in self._columns.items()}
+            self._shown = Columns(self, arrays, ids, alive)
+        return self._shown
+
+    # What the tracker asks
+
+    def changed(self) -> bool:
+        """Whether `tell` would tell anything."""
+        alive = self._alive[: len(self._tracked)]
+        return any(column.differing(alive).size for column in self._columns.values())
+
+    def tell(self) -> None:
+        """Tell of what was written through the arrays. Raises FieldError, and tells nothing then."""
+        alive = self._alive[: len(self._tracked)]
+        found = [(column, column.differing(alive)) for column in self._columns.values()]
+        for column, rows in found:
+            if isinstance(column.field.type, QuantisedType):
+                self._refuse_unfit(column, column.now, rows)
+        masks: dict[int, int] = {}
+        for column, rows in found:
+            column.told[rows] = column.now[rows]
+            bit = 1 << column.field.index
+            for row in rows.tolist():
+                masks[row] = masks.get(row, 0) | bit
+        for row, mask in masks.items():
+            tracked = self._tracked[row]
+            assert tracked is not None, "rows that differ are of entities"
+            tracked.wrote(mask)
+
+    # What Columns asks
+
+    def assign(self, name: str, into: NDArray[Any], value: object) -> None:
+        column = self._columns[name]
+        given = np.asarray(value)
+        if given.shape not in ((), into.shape):
+            raise ValueError(
+                f"{self._spec.name}.{name}: takes one value, or one for each of {len(into)} rows, "
+                f"and not an array of shape {given.shape}"
+            )
+        if given.dtype.kind not in _FITTING[into.dtype.kind]:
+            raise FieldTypeError(
+                self._spec.name, None, name, f"must be {column.field.type.name}, not {given.dtype}"
+            )
+        with np.errstate(all="ignore"):  # what does not fit is refused here, or belongs to no entity
+            self._refuse_unfit(
+                column, np.broadcast_to(given, into.shape), np.flatnonzero(self._alive[: len(into)])
+            )
+            into[...] = given
+
+    def no_column(self, name: str) -> AttributeError:
+        field = self._spec.by_name.get(name)
+        why = (
+            f"{self._spec.name} has no field {name!r}"
+            if field is None
+            else (f"{self._spec.name}.{name} is {field.type.name}, and only bools and numbers have columns")
+        )
+        return AttributeError(f"{why}; it has columns for {', '.join(('id', 'alive', *self._columns))}")
+
+    def _refuse_unfit(self, column: _Column, values: NDArray[Any], rows: NDArray[np.intp]) -> None:
+        """Raise what a single write would, if one of the values at these rows does not fit."""
+        unfit = rows[~column.fits(values[rows])]
+        if unfit.size:
+            row = unfit[0]
+            column.field.accept(self._spec.name, self._ids.item(row), values[row].item())

@@ -57,7 +57,7 @@ FIELD_TYPES: Final = (
     "bool, str, bytes, u8 u16 u32 i8 i16 i32, f32 f64, Json[T], or Annotated[float, q16(lo, hi)] or q8"
 )
 
-_ALIASES: Final[Any] = tuple(
+ALIASES: Final[Any] = tuple(
     {typing_extensions.TypeAliasType, getattr(typing, "TypeAliasType", typing_extensions.TypeAliasType)}
 )
 _ABSENT: Final[Any] = object()
@@ -211,9 +211,9 @@ def _unalias(hint: Any) -> Any:
     """Return what stands behind `type Coord = ...` and `type Table[T] = ...`."""
     while True:
         origin = get_origin(hint)
-        if isinstance(hint, _ALIASES):
+        if isinstance(hint, ALIASES):
             hint = hint.__value__
-        elif isinstance(origin, _ALIASES):
+        elif isinstance(origin, ALIASES):
             hint = origin.__value__[get_args(hint)]
         else:
             return hint

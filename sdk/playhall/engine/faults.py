@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 
-__all__ = ["MAX_ERROR", "MAX_TRACEBACK", "error_text", "traceback_text"]
+__all__ = ["MAX_ERROR", "MAX_TRACEBACK", "error_text", "said_by", "traceback_text"]
 
 MAX_ERROR = 1_000
 """Characters of `error_text`."""
@@ -21,11 +21,19 @@ _CUT = "\n  ...\n"
 
 def error_text(error: BaseException) -> str:
     """Return the exception's type and text."""
+    return _unicode(f"{type(error).__name__}: {_text_of(error)}"[:MAX_ERROR])
+
+
+def said_by(error: BaseException) -> str:
+    """Return the exception's text, of any length; its type where it has none."""
+    return _unicode(_text_of(error)) or type(error).__name__
+
+
+def _text_of(error: BaseException) -> str:
     try:
-        text = str(error)
+        return str(error)
     except Exception as another:
-        text = f"(its __str__ raised {type(another).__name__})"
-    return _unicode(f"{type(error).__name__}: {text}"[:MAX_ERROR])
+        return f"(its __str__ raised {type(another).__name__})"
 
 
 def traceback_text(error: BaseException) -> str:

@@ -1,9 +1,9 @@
 """Running room code: what it raises, what it returns to be awaited, and for how long.
 
-Each run ends in exactly one call of its `then(error)`: at once for a hook that is done when it returns,
-later for one that gave an awaitable (settled, or out of time), never for one that was dropped. Work that
-must not happen in the middle of a hook (the `on_leave` of a connection that the hook kicked) is deferred
-until the outermost hook has returned.
+Each run ends in exactly one call of its `then(error)`; of `then(result, error)` where room code is asked for
+an answer. That is at once for a hook that is done when it returns, later for one that gave an awaitable
+(settled, or out of time), never for one that was dropped. Work that must not happen in the middle of a hook
+(the `on_leave` of a connection that the hook kicked) is deferred until the outermost hook has returned.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 from playhall.engine.outputs import AwaitOut, CancelOut, Output
 from playhall.engine.profile import Profile
 
-__all__ = ["Hooks", "Then"]
+__all__ = ["Hooks", "Then", "ThenAnswer"]
 
 Then: TypeAlias = Callable[[BaseException | None], None]
+ThenAnswer: TypeAlias = Callable[[Any, BaseException | None], None]
 
 # How many awaitables may be unsettled: what one connection can cause, and all of a room together.
 MAX_AWAITS_OF_LINK = 32
@@ -32,7 +33,7 @@ class _Pending:
     link: int | None
     deadline: float
     timeout_s: float
-    then: Then
+    then: ThenAnswer
 
 
 class Hooks:
@@ -54,9 +55,10 @@ class Hooks:
     def next_deadline(self) -> float | None:
         return min((pending.deadline for pending in self._pending.values()), default=None)
 
-    def has_room(self, link: int) -> bool:
-        """Whether one more awaitable may be started for this connection."""
-        return self._of_link.get(link, 0) < MAX_AWAITS_OF_LINK and len(self._pending) < MAX_AWAITS
+    def has_room(self, link: int | None) -> bool:
+        """Whether one more awaitable may be started for this connection, or for none."""
+        of_link = 0 if link is None else self._of_link.get(link, 0)
+        return of_link < MAX_AWAITS_OF_LINK and len(self._pending) < MAX_AWAITS
 
     def run(
         self,
@@ -69,18 +71,31 @@ class Hooks:
         link: int | None = None,
     ) -> None:
         """Call a hook that may be `def` or `async def`."""
+        self.ask(hook, call, lambda _, error: then(error), mono=mono, timeout_s=timeout_s, link=link)
+
+    def ask(
+        self,
+        hook: str,
+        call: Callable[[], Any],
+        then: ThenAnswer,
+        *,
+        mono: float,
+        timeout_s: float,
+        link: int | None = None,
+    ) -> None:
+        """Call room code that answers: `then` gets what it returned, or what its awaitable came to."""
         self._depth += 1
         try:
             got = call() if self._profile is None else self._timed(hook, call, self._profile)
         except (KeyboardInterrupt, GeneratorExit):
             raise  # these end whoever runs the room, and are not the hook's
         except BaseException as error:
-            then(error)
+            then(None, error)
         else:
             if inspect.isawaitable(got):
                 self._wait(_Pending(hook, link, mono + timeout_s, timeout_s, then), got)
             else:
-                then(None)
+                then(got, None)
         finally:
             self._depth -= 1
         self._run_deferred()
@@ -90,11 +105,11 @@ class Hooks:
         self._deferred.append(call)
         self._run_deferred()
 
-    def settle(self, token: int, error: BaseException | None) -> None:
+    def settle(self, token: int, error: BaseException | None, result: Any = None) -> None:
         """An awaitable has ended. A token that is not known (it was dropped, or out of time) is ignored."""
         pending = self._take(token)
         if pending is not None:
-            self._finish(pending, error)
+            self._finish(pending, result, error)
 
     def expire(self, mono: float) -> None:
         """End every wait whose time is over, as if it had raised TimeoutError."""
@@ -102,7 +117,8 @@ class Hooks:
             pending = self._take(token)
             if pending is not None:
                 self._emit(CancelOut(token))
-                self._finish(pending, TimeoutError(f"{pending.hook} took over {pending.timeout_s:g} s"))
+                error = TimeoutError(f"{pending.hook} took over {pending.timeout_s:g} s")
+                self._finish(pending, None, error)
 
     def drop(self, hook: str, link: int) -> None:
         """Cancel what waits for this hook of this connection, without calling its `then`."""
@@ -140,10 +156,10 @@ class Hooks:
                 del self._of_link[pending.link]
         return pending
 
-    def _finish(self, pending: _Pending, error: BaseException | None) -> None:
+    def _finish(self, pending: _Pending, result: Any, error: BaseException | None) -> None:
         self._depth += 1
         try:
-            pending.then(error)
+            pending.then(result, error)
         finally:
             self._depth -= 1
         self._run_deferred()

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, cast
 
 from typing_extensions import TypeVar
 
+from playhall.engine.calls import Call, check_calls
 from playhall.engine.fields import Json
 from playhall.engine.inputs import Input, input_spec_of
 from playhall.engine.kinds import Entity, spec_of
@@ -49,8 +50,8 @@ class PresenceRow(Entity, kind="playhall_presence"):
 class Schema(Generic[State, Private]):
     """What a room and its clients declare in common. All of it is optional.
 
-    `hash` is the same wherever the same is declared; clients of another one are refused. `kinds` are the
-    specifications by number: entities as listed, shared state, private state, presence.
+    `hash` is the same wherever the same is declared, calls left out; clients of another one are refused.
+    `kinds` are the specifications by number: entities as listed, shared state, private state, presence.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Schema(Generic[State, Private]):
         state: type[State] | None = None,
         private: type[Private] | None = None,
         entities: Iterable[type[Entity]] = (),
+        calls: Iterable[type[Call[Any]]] = (),
         input: type[Input] | None = None,
     ) -> None:
         self.state = state
@@ -66,6 +68,7 @@ class Schema(Generic[State, Private]):
         # A type variable that may be None has no class for a checker; these are the same two classes.
         shared, own = cast("type[Entity] | None", state), cast("type[Entity] | None", private)
         self.entities = tuple(entities)
+        self.calls = check_calls(calls)
         self.input = input
         self.classes: tuple[type[Entity], ...] = (
             *self.entities,

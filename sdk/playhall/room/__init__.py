@@ -6,6 +6,7 @@ well.
 
 from __future__ import annotations
 
+from playhall.engine.calls import Call, CallRejected
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection, JsonIn, JsonOut, Message
 from playhall.engine.entities import Entities
@@ -33,6 +34,8 @@ from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
 
 __all__ = [
+    "Call",
+    "CallRejected",
     "CloseCode",
     "Connection",
     "DeadEntityError",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from playhall.cli.children import Child, Ended
 from playhall.cli.errors import StartError
 from playhall.cli.folders import Folders, Secrets, make_run_dir
-from playhall.cli.ports import check_port, free_ports, join_host_port, other_name, public_host
+from playhall.cli.ports import check_port, free_ports, join_host_port, loopback_name, other_name, public_host
 
 __all__ = ["Cluster", "check_installed"]
 
@@ -71,6 +71,12 @@ class Cluster:
     def guest_url(self) -> str:
         """The same site at another origin: a browser there is another guest."""
         return f"http://{join_host_port(other_name(self._host), self.port)}/"
+
+    @property
+    def inspector_url(self) -> str | None:
+        """Where the inspector is, for browsers on this machine; None: they cannot get to it."""
+        name = loopback_name(self._host)
+        return None if name is None else f"http://{join_host_port(name, self.port)}/v1/dev/"
 
     @property
     def websocket_urls(self) -> list[str]:
@@ -132,6 +138,7 @@ class Cluster:
 
     def _services(self) -> dict[str, dict[str, str]]:
         state = self._folders.state
+        inspector = "false" if self.inspector_url is None else "true"
         services = {
             "data": {
                 "ADDRESS": self.target("data"),
@@ -144,7 +151,11 @@ class Cluster:
                 "OBJECTS_DIR": f"{state}/objects",
                 "DATA_ADDRESS": self.target("data"),
             },
-            "roomhost": {"ADDRESS": self.target("roomhost"), "RUN_DIR": str(self._run)},
+            "roomhost": {
+                "ADDRESS": self.target("roomhost"),
+                "RUN_DIR": str(self._run),
+                "INSPECTOR": inspector,
+            },
             "voice": {"ADDRESS": self.target("voice")},
         }
         for number, port in enumerate(self._websocket_ports, 1):
@@ -159,6 +170,7 @@ class Cluster:
                 "REDIS_URL": f"unix://{self._run}/valkey.sock",
                 "GUEST_KEY": self.secrets.guest,
                 "DEFAULT_PROJECT": self._project,
+                "INSPECTOR": inspector,
                 # Nobody looks at its readiness, so there is nobody to wait for.
                 "DRAIN_DELAY_S": "0",
             }

@@ -54,20 +54,26 @@ class DevConsole:
         """Print an error and what to do about it."""
         self._print(f"\n{self._paint(title, 'red', 'bold')}\n{_clean(text)}\n")
 
-    def links(self, url: str, guest_url: str) -> None:
+    def links(self, url: str, guest_url: str, inspector_url: str | None = None) -> None:
         """Print where to play."""
         self._print(f"\n  {self._paint('Play', 'bold')}              {url}")
         if guest_url != url:
             self._print(f"  As another guest  {guest_url}")
+        self._inspector(inspector_url)
         self._print("")
         self.step("Save a file and the game changes under its players. Ctrl-C stops everything.")
         self._print("")
 
-    def address(self, url: str, project: str) -> None:
+    def address(self, url: str, project: str, inspector_url: str | None = None) -> None:
         """Print where clients of a game without a site connect."""
         self._print(f"\n  {self._paint('For clients', 'bold')}       {url}  project {project}")
+        self._inspector(inspector_url)
         self.step("There is no page to open: playhall.toml has no [site].")
         self._print("")
+
+    def _inspector(self, url: str | None) -> None:
+        if url is not None:
+            self._print(f"  Look inside       {url}")
 
     def log_line(self, child: str, line: str) -> None:
         """Print a line of a service: room code's own, and what is wrong anywhere."""

@@ -139,9 +139,9 @@ class _Dev:
         self._console.only_errors = False
         self._console.step(f"ready after {time.monotonic() - self._begun:.1f} s")
         if has_site:
-            self._console.links(cluster.url, cluster.guest_url)
+            self._console.links(cluster.url, cluster.guest_url, cluster.inspector_url)
         else:
-            self._console.address(cluster.url, self._project.project.slug)
+            self._console.address(cluster.url, self._project.project.slug, cluster.inspector_url)
         fd = os.environ.pop(READY_FD, None)
         if fd is not None:
             line = {

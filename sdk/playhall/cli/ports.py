@@ -7,10 +7,11 @@ import socket
 
 from playhall.cli.errors import StartError
 
-__all__ = ["check_port", "free_ports", "join_host_port", "other_name", "public_host"]
+__all__ = ["check_port", "free_ports", "join_host_port", "loopback_name", "other_name", "public_host"]
 
 _ANY_HOST = frozenset({"", "0.0.0.0", "::"})
 _LOOPBACK = {"127.0.0.1": "localhost", "localhost": "127.0.0.1"}
+_LOOPBACK_HOSTS = frozenset({*_LOOPBACK, "::1"})
 
 
 def check_port(host: str, wanted: int) -> int:
@@ -56,6 +57,13 @@ def public_host(host: str) -> str:
 def other_name(host: str) -> str:
     """Another name for the same host, which to a browser is another site: it keeps another guest there."""
     return "127.0.0.1" if host in _ANY_HOST else _LOOPBACK.get(host, host)
+
+
+def loopback_name(host: str) -> str | None:
+    """What this machine alone calls the host; None where it listens on another address only."""
+    if host in _ANY_HOST:
+        return "127.0.0.1"
+    return host if host in _LOOPBACK_HOSTS else None
 
 
 def _bind_or_any(host: str, wanted: int) -> int:

@@ -34,11 +34,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from playhall.engine.bans import Bans
+from playhall.engine.bots import Bots, is_bot
 from playhall.engine.codes import ERRORS, CloseCode, ErrorCode
 from playhall.engine.connection import Connection, JsonOut
 from playhall.engine.connections import Connections
 from playhall.engine.entities import Entities
-from playhall.engine.errors import ProtocolError
+from playhall.engine.errors import FieldError, ProtocolError
 from playhall.engine.faults import error_text
 from playhall.engine.frames import (
     Call,
@@ -49,7 +51,7 @@ from playhall.engine.frames import (
     encode_payload,
     encode_server,
 )
-from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room
+from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room, summarise
 from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal, RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
@@ -75,8 +77,18 @@ from playhall.engine.outputs import (
 from playhall.engine.presence import Presence
 from playhall.engine.retention import CHECK_S
 from playhall.engine.room import Room, Wake
+from playhall.engine.roster import Roster
 from playhall.engine.runtime import START_HOOK_S, Runtime
-from playhall.engine.statelog import DamagedStateError, LayoutError, Totals, read, write_base, write_record
+from playhall.engine.statelog import (
+    DamagedStateError,
+    LayoutError,
+    SavedRoom,
+    Totals,
+    read,
+    write_base,
+    write_record,
+)
+from playhall.engine.tracking import Flush
 
 __all__ = [
     "AwaitOut",
@@ -151,6 +163,7 @@ class RoomCore:
         self._journal = Journal(self._runtime.emit, self._base)
         self._next_id_written = self._runtime.store.next_id
         self._connections: Connections | None = None
+        self._bans = Bans()
         self._retention_due = 0.0
         self._idle_retry_at: float | None = None
         self._asked: _Asked | None = None
@@ -161,6 +174,7 @@ class RoomCore:
         self._timer_key: tuple[int, int, Status] | None = None
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
+        self._roster: Roster
         self.entities = Entities(self._runtime.store)
         self.presence = Presence(self._runtime.presence)
         self.log = self._runtime.log
@@ -193,11 +207,12 @@ class RoomCore:
         self._runtime.now = now
         self._timer_key = None
         new = stored is None or (stored.base is None and not stored.records)
+        saved = None
         try:
             if stored is None or new:
                 self._runtime.store.make_state()
             else:
-                self._load(stored, wake)
+                saved = self._load(stored, wake)
         except (LayoutError, DamagedStateError) as error:
             self._stop(f"the saved state does not fit the room: {error}", None)
             return
@@ -205,13 +220,25 @@ class RoomCore:
         self._runtime.run("__new__", self._make_room, self._stopped_by("__new__"))
         if self.status is not Status.STARTING:
             return
+        self._roster = Roster(
+            self._runtime,
+            self.room,
+            self._max_players,
+            people=lambda: self.connection_count,
+            make_space=self._make_space_in_presence,
+        )
         self._connections = Connections(
             self._runtime,
             self.room,
+            self._roster,
+            self._bans,
             max_players=self._max_players,
             tick_rate=self.tick_rate,
             joined=self._joined,
         )
+        if saved is not None:
+            self._roster.restore(saved.bots, saved.next_bot)
+            self._bans.restore(saved.banned)
         self._runtime.run("__init__", self.room.__init__, self._stopped_by("__init__"))  # type: ignore[misc]
         if self.status is not Status.STARTING:
             return
@@ -355,17 +382,22 @@ class RoomCore:
         self._timer_key = None
         self._close_room(CloseCode.ROOM_MOVED, "the room is moving", move=move)
 
-    def inspect(self, page: Page = FIRST_PAGE) -> dict[str, Any]:
-        """Return what the room is made of, as JSON; `page`: which of its entities. Changes nothing."""
+    def summary(self) -> dict[str, Any]:
+        """Return the room's figures, as JSON. Changes nothing."""
         return {
-            **inspect_room(self._runtime, self._connections, page),
-            "status": self.status.value,
+            **summarise(self._runtime),
             "room_class": self._room_class.__qualname__,
-            "tick_rate": self.tick_rate,
+            "status": self.status.value,
+            "connection_count": self.connection_count,
             "max_players": self._max_players,
+            "tick_rate": self.tick_rate,
             "durable": self._journal.durable,
             "saved_bytes": self._journal.size,
         }
+
+    def inspect(self, page: Page = FIRST_PAGE) -> dict[str, Any]:
+        """Return all that is in the room, as JSON; `page`: which of its entities. Changes nothing."""
+        return {**self.summary(), **inspect_room(self._runtime, self._connections, page)}
 
     # What the room asks (RoomContext)
 
@@ -376,6 +408,14 @@ class RoomCore:
     @property
     def state(self) -> Any:
         return self._runtime.store.state
+
+    @property
+    def bots(self) -> Bots:
+        return Bots(self._roster)
+
+    @property
+    def max_players(self) -> int:
+        return self._max_players
 
     def wall(self) -> float:
         return self._runtime.now.wall
@@ -407,6 +447,14 @@ class RoomCore:
         if link is not None and self._connections is not None:
             self._connections.kick(link)
 
+    def ban(self, player: str) -> None:
+        self._bans.add(player)
+        if self._connections is not None:
+            self._connections.throw_out(player)
+
+    def unban(self, player: str) -> None:
+        self._bans.discard(player)
+
     def request_hibernate(self) -> None:
         self._runtime.hooks.defer(
             lambda: self._close_room(CloseCode.HIBERNATED, "the room hibernates", move=False)
@@ -418,7 +466,11 @@ class RoomCore:
         self.room = self._room_class.__new__(self._room_class)
         self.room._enter(self)
 
-    def _load(self, stored: StoredRoom, wake: WakeInfo) -> None:
+    def _make_space_in_presence(self) -> None:
+        if self._connections is not None:
+            self._connections.make_space_in_presence()
+
+    def _load(self, stored: StoredRoom, wake: WakeInfo) -> SavedRoom:
         saved = read(stored, self._runtime.schema)
         store = self._runtime.store
         self._runtime.tick = max(saved.tick, wake.tick)
@@ -432,6 +484,7 @@ class RoomCore:
                 private.player, wake.saved_at if private.seen is None else private.seen
             )
         self._drop_expired()
+        return saved
 
     def _created(self, error: BaseException | None) -> None:
         if error is not None:
@@ -444,8 +497,9 @@ class RoomCore:
     def _woken(self, error: BaseException | None) -> None:
         if error is not None:
             self._stopped_by("on_wake")(error)
-        else:
-            self._ready()
+            return
+        self._roster.start()
+        self._ready()
 
     def _ready(self) -> None:
         if self.status is not Status.STARTING or self._connections is None:
@@ -488,6 +542,9 @@ class RoomCore:
     def _tick(self) -> None:
         self._runtime.tick += 1
         self._runtime.presence.settle()
+        self._roster.tick()
+        if self.status is not Status.ACTIVE:
+            return
         self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
         if self.status is Status.ACTIVE:
             self._flush()
@@ -504,13 +561,18 @@ class RoomCore:
 
     def _do_flush(self, force: bool) -> None:
         runtime = self._runtime
+        self._roster.check()
         flush = None
         next_id = runtime.store.next_id
         moved, self._next_id_written = next_id != self._next_id_written, next_id
-        if force or moved or runtime.tracker.dirty or runtime.retention.dirty:
+        roster, bans = self._roster.take_changed(), self._bans.take_changed()
+        others = moved or roster is not None or bans is not None
+        if force or others or runtime.tracker.dirty or runtime.retention.dirty:
             runtime.version += 1
-            flush = runtime.tracker.flush(runtime.version)
-            totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved)
+            flush = self._stamp()
+            if flush is None:
+                return
+            totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved, roster, bans)
             record = write_record(flush, totals)
             try:
                 if record is not None or force:
@@ -523,9 +585,23 @@ class RoomCore:
             links = self._connections.links
             runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
 
+    def _stamp(self) -> Flush | None:
+        """Give what has changed its version. None: a column holds what does not fit, and that is the end."""
+        try:
+            return self._runtime.tracker.flush(self._runtime.version)
+        except FieldError as error:
+            self._stopped_by("columns")(error)
+            return None
+
     def _base(self) -> bytes:
         runtime = self._runtime
-        totals = Totals(runtime.tick, runtime.store.next_id, runtime.retention.all())
+        totals = Totals(
+            runtime.tick,
+            runtime.store.next_id,
+            runtime.retention.all(),
+            roster=self._roster.all(),
+            bans=self._bans.all(),
+        )
         return write_base(runtime.schema, totals, runtime.store.tracked())
 
     def _warn_of_size(self) -> None:
@@ -674,7 +750,8 @@ class RoomCore:
             for link in self._connections.links:
                 self._connections.close(link, code, reason)
             for player in self._runtime.presence:
-                self._connections.end_presence(player)
+                if not is_bot(player):
+                    self._connections.end_presence(player)
         self._go_on_closing()
 
     def _go_on_closing(self) -> None:
@@ -694,7 +771,8 @@ class RoomCore:
             return
         runtime = self._runtime
         runtime.version += 1
-        runtime.tracker.flush(runtime.version)
+        if self._stamp() is None:
+            return
         runtime.retention.take_changed()
         try:
             self._journal.base(runtime.version, runtime.tick, runtime.now.mono)

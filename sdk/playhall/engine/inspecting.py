@@ -15,12 +15,12 @@ from typing import Any
 from playhall.engine.connections import Connections
 from playhall.engine.kinds import Entity, spec_of, stored_values
 from playhall.engine.links import Link, LinkState
-from playhall.engine.profile import Profile, Times
+from playhall.engine.profile import WHOLE, Profile, Times
 from playhall.engine.runtime import Runtime
 from playhall.engine.showing import listed, show_content, show_field
 from playhall.engine.specs import KindSpec
 
-__all__ = ["FIRST_PAGE", "MAX_PAGE", "Page", "inspect_room"]
+__all__ = ["FIRST_PAGE", "MAX_PAGE", "Page", "inspect_room", "summarise"]
 
 MAX_PAGE = 500
 _MAX_PAGE_BYTES = 512 * 1024
@@ -46,19 +46,9 @@ FIRST_PAGE = Page()
 
 def inspect_room(runtime: Runtime, connections: Connections | None, page: Page) -> dict[str, Any]:
     """Return all that is to be seen of a room, but for what its RoomCore alone knows."""
-    identity, recorder, profile = runtime.identity, runtime.recorder, runtime.profile
+    recorder, profile = runtime.recorder, runtime.profile
     links = [] if connections is None else connections.links
     return {
-        "project": identity.project,
-        "id": identity.room_id,
-        "uid": identity.room_uid,
-        "type": identity.room_type,
-        "join_code": identity.join_code,
-        "generation": runtime.generation,
-        "version": runtime.version,
-        "tick": runtime.tick,
-        "now": runtime.now.wall,
-        "hooks_waiting": len(runtime.hooks),
         "connections": _short_list(links, lambda link: _show_link(link, runtime.now.mono)),
         "presence": _short_list(runtime.presence, lambda player: _show_presence(runtime, player)),
         "kinds": _show_kinds(runtime),
@@ -69,6 +59,32 @@ def inspect_room(runtime: Runtime, connections: Connections | None, page: Page) 
         "log": [] if recorder is None else recorder.lines(),
         "profile": [] if profile is None else _show_profile(profile),
     }
+
+
+def summarise(runtime: Runtime) -> dict[str, Any]:
+    """Return who the room is and how far it has come."""
+    identity = runtime.identity
+    return {
+        "project": identity.project,
+        "id": identity.room_id,
+        "uid": identity.room_uid,
+        "type": identity.room_type,
+        "join_code": identity.join_code,
+        "generation": runtime.generation,
+        "version": runtime.version,
+        "tick": runtime.tick,
+        "now": runtime.now.wall,
+        "entity_count": len(runtime.store),
+        "hooks_waiting": len(runtime.hooks),
+        "last_tick": _last_tick(runtime.profile),
+    }
+
+
+def _last_tick(profile: Profile | None) -> dict[str, Any] | None:
+    """How long ticks took in the last second that had any."""
+    seconds = [] if profile is None else profile.seconds()
+    ticks = next((rows[WHOLE] for _, rows in reversed(seconds) if WHOLE in rows), None)
+    return None if ticks is None else _show_times(ticks)
 
 
 def _short_list(things: Iterable[Any], show: Any) -> list[Any]:

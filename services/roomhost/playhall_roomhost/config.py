@@ -48,6 +48,11 @@ class RoomHostConfig(ServiceConfig):
         high=86400,
     )
 
+    inspector: bool = setting(
+        "Whether routers may ask for all that is in a room, for the inspector. Only for development.",
+        default=False,
+    )
+
     def problems(self) -> Iterable[str]:
         yield from super().problems()
         if is_unix(self.address):

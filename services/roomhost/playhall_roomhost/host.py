@@ -19,6 +19,7 @@ from playhall_common.errors import ApiError
 from playhall_roomhost import meters
 from playhall_roomhost.attach import AttachStream, link_number
 from playhall_roomhost.build import LoadedBuild
+from playhall_roomhost.inspection import list_rooms, show_room
 from playhall_roomhost.join import read_join
 from playhall_roomhost.places import Places
 from playhall_roomhost.pulse import PulseWriter
@@ -55,13 +56,17 @@ class RoomHost:
         pulse: PulseWriter,
         on_change: Callable[[], None],
         on_token: Callable[[str], None],
+        inspector: bool = False,
     ) -> None:
         self.host_id = host_id
         self.project = project
         self.pulse = pulse
         self.scheduler: Scheduler[RunningRoom] = Scheduler()
         self.token = Token()
-        self.rooms = Rooms(build, host_id, address, max_rooms, self, self._shard)
+        self.rooms = Rooms(
+            build, host_id, address, max_rooms, self, self._shard, time.perf_counter if inspector else None
+        )
+        self._inspector = inspector
         self.connections = 0
         self._on_change = on_change
         self._on_token = on_token
@@ -116,6 +121,19 @@ class RoomHost:
         room.move()
         self._after()
         await room.over.wait()
+
+    def inspect(self, request: pb.InspectRequest) -> bytes:
+        """What is to be seen of a room, or of all, as JSON. Raises ApiError."""
+        if not self._inspector:
+            raise ApiError(ErrorCode.FORBIDDEN, "the inspector is off")
+        if request.host_id and request.host_id != self.host_id:
+            raise ApiError(ErrorCode.FENCED, "another process answers here now")
+        if not request.room_uid:
+            return list_rooms(self.rooms, self.host_id)
+        room = self.rooms.find(request.room_uid)
+        if room is None:
+            raise ApiError(ErrorCode.UNKNOWN, "the room does not run here")
+        return show_room(room, self.host_id, request)
 
     def set_token(self, token: str) -> None:
         """Use a newer host token."""

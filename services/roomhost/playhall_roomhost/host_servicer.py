@@ -39,6 +39,9 @@ class RoomHostServicer(rpc.RoomHostServicer):
         await self._host.hibernate_room(request.room_uid, request.generation)
         return pb.HibernateResponse()
 
+    async def Inspect(self, request: pb.InspectRequest, context: Context) -> pb.InspectResponse:
+        return pb.InspectResponse(document=self._host.inspect(request))
+
     # A coroutine and not a generator: what it holds is let go at once when the RPC is cancelled.
     async def Attach(  # type: ignore[override]
         self, request_iterator: AsyncIterator[pb.AttachRequest], context: Context

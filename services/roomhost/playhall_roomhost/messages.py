@@ -39,6 +39,7 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     rooms: dict[str, str]
     max_rooms: int
     drain_s: float
+    inspector: bool = False
 
 
 class Bound(msgspec.Struct, frozen=True, tag="bound"):

@@ -113,6 +113,7 @@ class Process:
             address=address,
             project=self._bind.project,
             max_rooms=self._bind.max_rooms,
+            inspector=self._bind.inspector,
             pulse=self._pulse,
             on_change=self._changed,
             on_token=self._token,

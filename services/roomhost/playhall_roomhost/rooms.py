@@ -68,13 +68,16 @@ class Rooms:
         max_rooms: int,
         surroundings: Surroundings,
         shard: Callable[[str], ShardClient],
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        """With a `clock` rooms take note of what the inspector shows."""
         self._build = build
         self._host_id = host_id
         self._host_address = host_address
         self._max_rooms = max_rooms
         self._around = surroundings
         self._shard = shard
+        self._clock = clock
         self._places: dict[str, _Place] = {}
         self.draining = False
         """Set it to refuse new rooms."""
@@ -91,6 +94,11 @@ class Rooms:
         place = self._places.get(room_uid)
         room = place.room if place is not None else None
         return room if room is not None and room.generation == generation else None
+
+    def find(self, room_uid: str) -> RunningRoom | None:
+        """The room, whatever its generation."""
+        place = self._places.get(room_uid)
+        return place.room if place is not None else None
 
     async def start(self, request: pb.StartRequest) -> pb.StartResponse:
         """Start a room, or join its start. The start goes on when the caller gives up."""
@@ -145,6 +153,7 @@ class Rooms:
             generation=generation,
             max_players=request.max_players,
             idle_s=request.idle_s or IDLE_S,
+            clock=self._clock,
         )
         room = RunningRoom(core, identity, generation, shard, self._around)
         self._hold(room)

@@ -239,6 +239,7 @@ class Supervisor:
             rooms=dict(build.rooms),
             max_rooms=config.max_rooms,
             drain_s=max(config.drain_s - DRAIN_RESERVE_S, config.drain_s / 2),
+            inspector=config.inspector,
         )
 
     def _bound(self, build: pb.Build, child: Child, address: str) -> None:

@@ -22,6 +22,8 @@ def main() -> NoReturn:
 async def _set_up(service: Service, config: RouterConfig) -> None:
     from playhall.api.router.v1 import router_pb2_grpc as rpc
     from playhall_router.http import HttpServer
+    from playhall_router.inspector import Inspector
+    from playhall_router.inspector_http import InspectorHttp
     from playhall_router.router import Router
     from playhall_router.servicer import RoomsServicer
     from playhall_router.websocket import WebSocketServer
@@ -29,7 +31,13 @@ async def _set_up(service: Service, config: RouterConfig) -> None:
     router = Router(config)
     service.on_stop(router.close)
     sockets = WebSocketServer(router, trusted_proxies=config.trusted_proxies)
-    http = HttpServer(config, router.registry, is_ready=lambda: router.ready)
+    inspector = Inspector(router.registry, router.hosts, router.rooms.ownership)
+    http = HttpServer(
+        config,
+        router.registry,
+        is_ready=lambda: router.ready,
+        inspector=InspectorHttp(inspector) if config.inspector else None,
+    )
     service.on_stop(sockets.close)
     service.on_stop(http.close)
     service.addresses["websocket"] = await sockets.start(config.websocket_address)

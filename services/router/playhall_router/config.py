@@ -62,6 +62,10 @@ class RouterConfig(TrustedConfig):
         high=60,
     )
     closes_per_s: int = setting("Connections closed a second in a drain.", default=500, low=1)
+    inspector: bool = setting(
+        "Whether /v1/dev/ shows browsers on this machine all that is in rooms. Only for development.",
+        default=False,
+    )
 
     @property
     def guest_secret(self) -> str:

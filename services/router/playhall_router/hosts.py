@@ -30,6 +30,7 @@ __all__ = ["Hosts", "Refused"]
 
 SILENT_S = 3.0
 START_S = 10.0
+INSPECT_S = 3.0
 _RETRY_S = 0.25
 _TOKENS_S = 2.0
 _MAX_TRIES = 8
@@ -104,6 +105,19 @@ class Hosts:
             return 0
         known = self.placement.free(project, build.build_id)
         return max(known, process.max_rooms - process.rooms)
+
+    async def inspect(self, process: Process, request: pb.InspectRequest) -> bytes:
+        """What a process shows of its rooms, as JSON. Raises ApiError."""
+        asked = pb.InspectRequest()
+        asked.CopyFrom(request)
+        asked.host_id = process.host_id
+        stub = rpc.RoomHostStub(self._channel(process.address))
+        try:
+            got = await stub.Inspect(asked, timeout=INSPECT_S)
+        except grpc.aio.AioRpcError as failure:
+            raise from_rpc(failure) from failure
+        document: bytes = got.document
+        return document
 
     async def _request(self, entry: RoomEntry, reason: Reason) -> pb.StartRequest:
         room, build = entry.room, entry.build

@@ -1,4 +1,4 @@
-"""HTTP: the site, endpoint discovery, health. Several router processes may listen on the one port."""
+"""HTTP: the site, endpoint discovery, health, the inspector. Several router processes may share the port."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from playhall_common import ids, logs
 from playhall_common.address import join_host_port, split_host_port
 from playhall_common.errors import ApiError
 from playhall_router.config import RouterConfig
+from playhall_router.inspector_http import InspectorHttp, is_inspector
 from playhall_router.origins import is_allowed
 from playhall_router.registry import Registry
 from playhall_router.site import SiteFile, find_file
@@ -34,12 +35,22 @@ log = logs.get_logger()
 
 
 class HttpServer:
-    """See the module's text. `is_ready` says whether clients should be sent here."""
+    """See the module's text. `is_ready` says whether clients should be sent here. Without an `inspector`
+    there is none.
+    """
 
-    def __init__(self, config: RouterConfig, registry: Registry, *, is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        config: RouterConfig,
+        registry: Registry,
+        *,
+        is_ready: Callable[[], bool],
+        inspector: InspectorHttp | None = None,
+    ) -> None:
         self._config = config
         self._registry = registry
         self._is_ready = is_ready
+        self._inspector = inspector
         self._websockets = list(config.public_websockets)
         self._runner: web.AppRunner | None = None
 
@@ -54,6 +65,7 @@ class HttpServer:
                 web.get("/readyz", self._ready),
                 web.get("/v1/projects/{project}/endpoints", self._endpoints),
                 web.options("/v1/projects/{project}/endpoints", self._preflight),
+                *(self._inspector.routes() if self._inspector is not None else ()),
                 web.route("*", "/v1/{rest:.*}", self._no_api),
                 web.get("/{path:.*}", self._site),
             ]
@@ -159,15 +171,15 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     try:
         return await handler(request)
     except ApiError as error:
-        return _problem(ERRORS[error.code].http, error.code, error.message)
+        return _problem(request, ERRORS[error.code].http, error.code, error.message)
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise
         code = ErrorCode.INVALID if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else ErrorCode.INTERNAL
-        return _problem(error.status, code, error.reason)
+        return _problem(request, error.status, code, error.reason)
 
 
-def _problem(status: int, code: ErrorCode, message: str) -> web.Response:
+def _problem(request: web.Request, status: int, code: ErrorCode, message: str) -> web.Response:
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -178,5 +190,6 @@ def _problem(status: int, code: ErrorCode, message: str) -> web.Response:
     answer = web.Response(
         status=status, body=json.dumps(body).encode(), content_type="application/problem+json"
     )
-    answer.headers["Access-Control-Allow-Origin"] = "*"
+    if not is_inspector(request.path):
+        answer.headers["Access-Control-Allow-Origin"] = "*"
     return answer

@@ -77,6 +77,11 @@ class Placement:
             (pod.project, process) for pod in self._pods.values() if pod.project for process in pod.processes
         ]
 
+    @property
+    def heard(self) -> bool:
+        """Whether any pod is heard."""
+        return bool(self._pods)
+
     def addresses(self) -> set[str]:
         """Where all processes are."""
         return {process.address for pod in self._pods.values() for process in pod.processes}

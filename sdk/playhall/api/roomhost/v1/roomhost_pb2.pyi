@@ -607,6 +607,82 @@ class HibernateResponse(_message.Message):
 Global___HibernateResponse: _TypeAlias = HibernateResponse  # noqa: Y015
 
 @_typing.final
+class InspectRequest(_message.Message):
+    """Asks what is to be seen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOST_ID_FIELD_NUMBER: _builtins.int
+    ROOM_UID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    ENTITY_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    host_id: _builtins.str
+    """The process the router means."""
+    room_uid: _builtins.str
+    """Empty: a list of all rooms."""
+    kind: _builtins.str
+    """Which of the room's entities: of a kind, of an owner (empty: of the room), or one by its id."""
+    owner: _builtins.str
+    entity: _builtins.int
+    offset: _builtins.int
+    """Of those, how many to leave out, and how many to show; 0: 100."""
+    limit: _builtins.int
+    def __init__(
+        self,
+        *,
+        host_id: _builtins.str = ...,
+        room_uid: _builtins.str = ...,
+        kind: _builtins.str | None = ...,
+        owner: _builtins.str | None = ...,
+        entity: _builtins.int | None = ...,
+        offset: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_entity", b"_entity", "_kind", b"_kind", "_owner", b"_owner", "entity", b"entity", "kind", b"kind", "owner", b"owner"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_entity", b"_entity", "_kind", b"_kind", "_owner", b"_owner", "entity", b"entity", "host_id", b"host_id", "kind", b"kind", "limit", b"limit", "offset", b"offset", "owner", b"owner", "room_uid", b"room_uid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__entity: _TypeAlias = _typing.Literal["entity"]  # noqa: Y015
+    _WhichOneofArgType__entity: _TypeAlias = _typing.Literal["_entity", b"_entity"]  # noqa: Y015
+    _WhichOneofReturnType__kind: _TypeAlias = _typing.Literal["kind"]  # noqa: Y015
+    _WhichOneofArgType__kind: _TypeAlias = _typing.Literal["_kind", b"_kind"]  # noqa: Y015
+    _WhichOneofReturnType__owner: _TypeAlias = _typing.Literal["owner"]  # noqa: Y015
+    _WhichOneofArgType__owner: _TypeAlias = _typing.Literal["_owner", b"_owner"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity) -> _WhichOneofReturnType__entity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__kind) -> _WhichOneofReturnType__kind | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__owner) -> _WhichOneofReturnType__owner | None: ...
+
+Global___InspectRequest: _TypeAlias = InspectRequest  # noqa: Y015
+
+@_typing.final
+class InspectResponse(_message.Message):
+    """What there is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    document: _builtins.bytes
+    """JSON: an array of rooms, or an object, the room. To be treated as any text from a process that runs tenant code."""
+    def __init__(
+        self,
+        *,
+        document: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InspectResponse: _TypeAlias = InspectResponse  # noqa: Y015
+
+@_typing.final
 class AttachRequest(_message.Message):
     """A batch from a router, in order."""
 

@@ -218,6 +218,11 @@ class RoomHostStub(object):
                 request_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.HibernateRequest.SerializeToString,
                 response_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.HibernateResponse.FromString,
                 _registered_method=True)
+        self.Inspect = channel.unary_unary(
+                '/playhall.api.roomhost.v1.RoomHost/Inspect',
+                request_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.InspectRequest.SerializeToString,
+                response_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.InspectResponse.FromString,
+                _registered_method=True)
 
 
 class RoomHostServicer(object):
@@ -251,6 +256,15 @@ class RoomHostServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Inspect(self, request, context):
+        """Shows the rooms that run here, or all that is in one of them, hidden entities and private state included: for the inspector
+        of `playhall dev`. Changes nothing. Errors: E_FORBIDDEN (the pod's inspector is off), E_UNKNOWN (the room does not
+        run here), E_FENCED (host_id differs).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RoomHostServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -268,6 +282,11 @@ def add_RoomHostServicer_to_server(servicer, server):
                     servicer.Hibernate,
                     request_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.HibernateRequest.FromString,
                     response_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.HibernateResponse.SerializeToString,
+            ),
+            'Inspect': grpc.unary_unary_rpc_method_handler(
+                    servicer.Inspect,
+                    request_deserializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.InspectRequest.FromString,
+                    response_serializer=playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.InspectResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -352,6 +371,33 @@ class RoomHost(object):
             '/playhall.api.roomhost.v1.RoomHost/Hibernate',
             playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.HibernateRequest.SerializeToString,
             playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.HibernateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Inspect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/playhall.api.roomhost.v1.RoomHost/Inspect',
+            playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.InspectRequest.SerializeToString,
+            playhall_dot_api_dot_roomhost_dot_v1_dot_roomhost__pb2.InspectResponse.FromString,
             options,
             channel_credentials,
             insecure,

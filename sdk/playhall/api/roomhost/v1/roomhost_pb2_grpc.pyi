@@ -126,6 +126,11 @@ class RoomHostStub:
     """Hibernates a room: hooks, final state, release. Returns when the state store has closed it. Idempotent. E_UNKNOWN: the room
     does not run here (in that generation).
     """
+    Inspect: _grpc.UnaryUnaryMultiCallable[_roomhost_pb2.InspectRequest, _roomhost_pb2.InspectResponse]
+    """Shows the rooms that run here, or all that is in one of them, hidden entities and private state included: for the inspector
+    of `playhall dev`. Changes nothing. Errors: E_FORBIDDEN (the pod's inspector is off), E_UNKNOWN (the room does not
+    run here), E_FENCED (host_id differs).
+    """
 
 @_typing.type_check_only
 class RoomHostAsyncStub(RoomHostStub):
@@ -146,6 +151,11 @@ class RoomHostAsyncStub(RoomHostStub):
     Hibernate: _aio.UnaryUnaryMultiCallable[_roomhost_pb2.HibernateRequest, _roomhost_pb2.HibernateResponse]  # type: ignore[assignment]
     """Hibernates a room: hooks, final state, release. Returns when the state store has closed it. Idempotent. E_UNKNOWN: the room
     does not run here (in that generation).
+    """
+    Inspect: _aio.UnaryUnaryMultiCallable[_roomhost_pb2.InspectRequest, _roomhost_pb2.InspectResponse]  # type: ignore[assignment]
+    """Shows the rooms that run here, or all that is in one of them, hidden entities and private state included: for the inspector
+    of `playhall dev`. Changes nothing. Errors: E_FORBIDDEN (the pod's inspector is off), E_UNKNOWN (the room does not
+    run here), E_FENCED (host_id differs).
     """
 
 class RoomHostServicer(metaclass=_abc_1.ABCMeta):
@@ -182,6 +192,17 @@ class RoomHostServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_roomhost_pb2.HibernateResponse, _abc.Awaitable[_roomhost_pb2.HibernateResponse]]:
         """Hibernates a room: hooks, final state, release. Returns when the state store has closed it. Idempotent. E_UNKNOWN: the room
         does not run here (in that generation).
+        """
+
+    @_abc_1.abstractmethod
+    def Inspect(
+        self,
+        request: _roomhost_pb2.InspectRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_roomhost_pb2.InspectResponse, _abc.Awaitable[_roomhost_pb2.InspectResponse]]:
+        """Shows the rooms that run here, or all that is in one of them, hidden entities and private state included: for the inspector
+        of `playhall dev`. Changes nothing. Errors: E_FORBIDDEN (the pod's inspector is off), E_UNKNOWN (the room does not
+        run here), E_FENCED (host_id differs).
         """
 
 def add_RoomHostServicer_to_server(servicer: RoomHostServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

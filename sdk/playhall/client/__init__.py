@@ -3,6 +3,7 @@
 from playhall.client.entities import ClientEntities
 from playhall.client.presence import ClientPresence, PresenceEntry
 from playhall.client.room import RoomClient, connect
+from playhall.engine.bots import is_bot
 from playhall.engine.calls import Call
 from playhall.engine.connection import JsonIn, JsonOut, Message
 from playhall.engine.errors import DeadEntityError, FieldError, FieldTypeError, PlayhallError, ReadOnlyError
@@ -35,6 +36,7 @@ __all__ = [
     "i8",
     "i16",
     "i32",
+    "is_bot",
     "local",
     "owner_only",
     "q8",

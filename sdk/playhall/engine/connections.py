@@ -7,6 +7,8 @@ forgotten it. What must hold (and goes wrong easily when a client drops in the m
 - A connection that goes while JOINING takes its on_join with it: what waits is cancelled, and nothing comes
   of it.
 - A refused connection gets no state, and nobody is ever told of a player that was never in.
+- People and bots never have more than the seats there are: a person who comes takes the seat of the bot that
+  was added last, within the join.
 - A player has one connection and one seat. The newer connection wins; which is newer, see `Link.supersedes`.
 """
 
@@ -16,12 +18,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from playhall.engine.bans import Bans
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection
 from playhall.engine.links import Link, LinkState, Outbox
 from playhall.engine.outputs import CloseOut, JoinedOut, JoinRequest
 from playhall.engine.presence import name_in
 from playhall.engine.room import Room
+from playhall.engine.roster import Roster
 from playhall.engine.runtime import Runtime
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
 from playhall.engine.views import View
@@ -40,6 +44,8 @@ class Connections:
         self,
         runtime: Runtime,
         room: Room[Any, Any, Any],
+        roster: Roster,
+        bans: Bans,
         *,
         max_players: int,
         tick_rate: int,
@@ -47,6 +53,8 @@ class Connections:
     ) -> None:
         self._runtime = runtime
         self._room = room
+        self._roster = roster
+        self._bans = bans
         self._max_players = max_players
         self._tick_rate = tick_rate
         self._joined = joined
@@ -82,7 +90,8 @@ class Connections:
         old = self._of_player.get(request.player)
         if old is not None:
             self._replace(old, link)
-        self._make_room_in_presence(request.player)
+        if request.player not in self._runtime.presence:
+            self.make_space_in_presence()
         self._admit(link, request)
         self._runtime.run(
             "on_join",
@@ -103,12 +112,25 @@ class Connections:
             self._runtime.emit(CloseOut(link.number, code, _fitting(reason)))
             self._drop(link)
 
-    def kick(self, link: Link) -> None:
+    def kick(self, link: Link, reason: str = "kicked") -> None:
         """End a connection for room code; one that is joining is refused by it."""
         if link.state is LinkState.JOINING:
-            self._refuse(link, "kicked")
+            self._refuse(link, reason)
         else:
-            self.close(link, CloseCode.KICKED, "kicked")
+            self.close(link, CloseCode.KICKED, reason)
+
+    def throw_out(self, player: str) -> None:
+        """End a banned player's connection, and the entry in presence as soon as on_leave is done."""
+        link = self._of_player.get(player)
+        if link is not None:
+            self.kick(link, "banned")
+        self._runtime.hooks.defer(lambda: self.end_presence(player))
+
+    def make_space_in_presence(self) -> None:
+        """Make space in presence for one more player, if somebody who is not connected can go."""
+        evicted = self._runtime.presence.overflow()
+        if evicted is not None:
+            self.end_presence(evicted)
 
     def forget_all(self) -> None:
         """Forget every link without a word to it, and without on_leave."""
@@ -125,6 +147,8 @@ class Connections:
 
     def _refusal(self, request: JoinRequest) -> tuple[CloseCode, str] | None:
         identity, schema = self._runtime.identity, self._runtime.schema
+        if request.player in self._bans:
+            return CloseCode.KICKED, "banned"
         if (request.room_type or DEFAULT_TYPE) != identity.room_type:
             return CloseCode.WRONG_ROOM_TYPE, f"the room is of type {identity.room_type}"
         if request.schema_hash != schema.hash:
@@ -139,7 +163,9 @@ class Connections:
     def _no_seat(self, request: JoinRequest) -> tuple[CloseCode, str] | None:
         if len(self._of_player) >= self._max_players and not request.was_joined:
             return CloseCode.ROOM_FULL, f"all {self._max_players} seats are taken"
-        if request.player not in self._runtime.presence and not self._runtime.presence.has_space:
+        # Where a bot gives up its seat, its entry goes too.
+        has_space = self._runtime.presence.has_space or len(self._roster) > 0
+        if request.player not in self._runtime.presence and not has_space:
             return CloseCode.ROOM_FULL, "there are as many players as a room can show"
         return None
 
@@ -177,12 +203,6 @@ class Connections:
         if joined:
             self._run_on_leave(old)
 
-    def _make_room_in_presence(self, player: str) -> None:
-        if player not in self._runtime.presence:
-            evicted = self._runtime.presence.overflow()
-            if evicted is not None:
-                self.end_presence(evicted)
-
     def _admit(self, link: Link, request: JoinRequest) -> None:
         """The connection has its seat; what it gets from here on follows the welcome."""
         self._links[link.number] = link
@@ -198,6 +218,10 @@ class Connections:
         )
 
     def _join(self, link: Link, request: JoinRequest) -> Any:
+        while len(self._roster) and len(self._links) + len(self._roster) > self._max_players:
+            self._roster.give_up_seat()
+        if link.state is not LinkState.JOINING:
+            return None  # the bot's on_player_leave has kicked the player
         conn = self._room._connection_class()
         conn._id, conn._player, conn._meta = request.connection_id, request.player, request.meta
         link.conn = conn

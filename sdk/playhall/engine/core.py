@@ -560,8 +560,10 @@ class RoomCore:
             self._do_flush(force)
 
     def _do_flush(self, force: bool) -> None:
-        runtime = self._runtime
+        runtime, status = self._runtime, self.status
         self._roster.check()
+        if self.status is not status:
+            return  # on_player_leave of a bot that failed has ended the room
         flush = None
         next_id = runtime.store.next_id
         moved, self._next_id_written = next_id != self._next_id_written, next_id
@@ -761,15 +763,23 @@ class RoomCore:
         if not self._on_hibernate_ran:
             self._on_hibernate_ran = True
             self._runtime.run("on_hibernate", self.room.on_hibernate, self._hibernated)
-        elif self._last_base_written and self._journal.settled:
+        elif not self._last_base_written:
+            self._write_last_base()
+        elif self._journal.settled:
             self.status = Status.CLOSED
             self._runtime.emit(HibernateOut(self._runtime.version, self._runtime.tick, moved=self._moves))
 
     def _hibernated(self, error: BaseException | None) -> None:
         if error is not None:
             self._stopped_by("on_hibernate")(error)
-            return
+        else:
+            self._go_on_closing()
+
+    def _write_last_base(self) -> None:
         runtime = self._runtime
+        self._roster.check()
+        if len(runtime.hooks):
+            return  # on_player_leave of a bot that failed is waiting, and what it does is to be saved too
         runtime.version += 1
         if self._stamp() is None:
             return

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from playhall.engine.connection import JsonIn, JsonOut
-from playhall.engine.kinds import adopt, is_dead, spec_of
+from playhall.engine.fields import JSON, JsonValue
+from playhall.engine.kinds import adopt, is_dead, spec_of, stored_values
 from playhall.engine.schema import FIRST_PRESENCE_ID, LAST_ID, PresenceRow
 from playhall.engine.tracking import Scope, Tracked, Tracker
 
@@ -34,6 +35,7 @@ MAX_STATUS = 1_024
 
 _SPEC = spec_of(PresenceRow)
 _STATUS = _SPEC.by_name["status"]
+NO_STATUS: JsonValue = JSON.zero
 
 _UNSET: Any = object()
 
@@ -107,14 +109,14 @@ class PresenceBook:
         ]
         return min(lost)[1] if lost else None
 
-    def connect(self, player: str, name: str) -> bool:
-        """Note a connection of a player. Returns whether that made a new entry."""
+    def connect(self, player: str, name: str, status: JsonValue = NO_STATUS) -> bool:
+        """Note a connection of a player, or a bot. Returns whether that made a new entry."""
         entry = self._entries.get(player)
         if entry is not None:
             entry.lost_at = None
             entry.row.connected = True
             return False
-        row = PresenceRow(player=player, name=name, connected=True)
+        row = PresenceRow(player=player, name=name, status=status.value, connected=True)
         tracked = Tracked(self._tracker, Scope.PRESENCE, self._free_id(), self._number, player)
         self._ids.add(tracked.id)
         adopt(row, tracked, tracked.id, None)
@@ -151,6 +153,12 @@ class PresenceBook:
         self._ids.remove(tracked.id)
         self._tracker.remove(tracked)
 
+    def stored(self, player: str) -> tuple[str, bytes]:
+        """Return the name and the status, as JSON text, of a bot's entry, which are saved with it."""
+        row = self._entries[player].row
+        status: JsonValue = stored_values(row)[_STATUS.index]
+        return row.name, status.data
+
     def tracked(self, player: str) -> Tracked | None:
         """Return what is tracked of a player's entry."""
         entry = self._entries.get(player)
@@ -161,12 +169,8 @@ class PresenceBook:
         entry = self._entries[player]
         name = entry.row.name if name is _UNSET else check_name(name)
         if status is not _UNSET:
-            size = len(_STATUS.accept(_SPEC.name, entry.tracked.id, status).data)
-            if size > MAX_STATUS:
-                raise ValueError(f"a status has at most {MAX_STATUS} bytes of JSON, not {size}")
+            check_status(status)
             entry.row.status = status
-            # The player may show itself another one by now.
-            entry.tracked.correct(1 << _STATUS.index)
         entry.row.name = name
 
     def _free_id(self) -> int:
@@ -213,6 +217,14 @@ def check_name(name: object) -> str:
         raise ValueError(f"a name has at most {MAX_NAME} characters, not {len(name)}")
     name.encode()
     return name
+
+
+def check_status(status: object) -> JsonValue:
+    """Return a status as it is stored. Raises TypeError or ValueError where it is not JSON, or over 1 KB."""
+    stored: JsonValue = _STATUS.accept(_SPEC.name, None, status)
+    if len(stored.data) > MAX_STATUS:
+        raise ValueError(f"a status has at most {MAX_STATUS} bytes of JSON, not {len(stored.data)}")
+    return stored
 
 
 def name_in(meta: object) -> str:

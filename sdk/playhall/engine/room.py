@@ -25,6 +25,7 @@ from typing import (
 
 from typing_extensions import TypeVar
 
+from playhall.engine.bots import Bot, Bots
 from playhall.engine.connection import Connection, JsonOut, Message
 from playhall.engine.entities import Entities
 from playhall.engine.kinds import Entity
@@ -74,12 +75,18 @@ class RoomContext(Protocol):
     def connections(self) -> Mapping[str, Any]: ...
     @property
     def state(self) -> Any: ...
+    @property
+    def bots(self) -> Bots: ...
+    @property
+    def max_players(self) -> int: ...
     def wall(self) -> float: ...
     def private(self, player: str, create: bool) -> Any: ...
     def private_players(self) -> list[str]: ...
     def send(self, conn: Connection, message: JsonOut | bytes, unreliable: bool) -> None: ...
     def broadcast(self, message: JsonOut | bytes, unreliable: bool, except_: Connection | None) -> None: ...
     def kick(self, conn: Connection) -> None: ...
+    def ban(self, player: str) -> None: ...
+    def unban(self, player: str) -> None: ...
     def request_hibernate(self) -> None: ...
 
 
@@ -98,7 +105,11 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     tick_rate: ClassVar[int] = 20
     """Ticks a second, 1 to 120."""
     max_players: ClassVar[int] = 64
-    """Seats: players that may be connected at once."""
+    """Seats, 1 to 1,024: people and bots that may be in the room at once. `self.max_players` is the limit of
+    this very room.
+    """
+    bot_kinds: ClassVar[tuple[type[Bot], ...]] = ()
+    """The classes of bots the room may have: what was saved finds its class here."""
     private_retention: ClassVar[float | Literal["forever"]] = DEFAULT_RETENTION_S
     """Seconds a player's private state is kept after the player's last connection."""
 
@@ -120,6 +131,7 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     def _enter(self, context: RoomContext) -> None:
         """Give the room what it runs on. The engine does so before `__init__`."""
         self.__context = context
+        vars(self)["max_players"] = context.max_players  # a room type may have other limits than the class
 
     # What an author overrides.
 
@@ -220,6 +232,12 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
     @final
     @property
+    def bots(self) -> Bots:
+        """The players that room code drives, in the order they were added."""
+        return self.__context.bots
+
+    @final
+    @property
     def log(self) -> RoomLog:
         """Writes to the log of the process that runs the room."""
         return self.__context.log
@@ -271,6 +289,20 @@ class Room(Generic[StateT, PrivateT, ConnT]):
         self.__context.kick(conn)
 
     @final
+    def ban(self, player: str) -> None:
+        """End a player's connection with 4006 and refuse every later one, until `unban`; saved with the room.
+
+        The player's entry in presence ends too, with on_player_leave, as soon as the hook at hand is done.
+        Raises ValueError for a bot, and where 4,096 players are banned already.
+        """
+        self.__context.ban(player)
+
+    @final
+    def unban(self, player: str) -> None:
+        """Let a banned player in again."""
+        self.__context.unban(player)
+
+    @final
     def request_hibernate(self) -> None:
         """Hibernate as soon as the hook at hand is done. Connections end with 4011.
 
@@ -297,9 +329,24 @@ def _check_settings(cls: type[Room[Any, Any, Any]]) -> None:
         value = getattr(cls, name)
         if type(value) is not int or not 1 <= value <= most:
             raise TypeError(f"{cls.__name__}.{name} must be an int from 1 to {most}, not {value!r}")
+    _check_bot_kinds(cls)
     kept: object = cls.private_retention
     if kept != "forever" and not (isinstance(kept, int | float) and not isinstance(kept, bool) and kept >= 0):
         raise TypeError(f'{cls.__name__}.private_retention must be seconds or "forever", not {kept!r}')
+
+
+def _check_bot_kinds(cls: type[Room[Any, Any, Any]]) -> None:
+    kinds: object = cls.bot_kinds
+    if not isinstance(kinds, tuple):
+        raise TypeError(f"{cls.__name__}.bot_kinds must be a tuple of Bot classes, not {kinds!r}")
+    by_name: dict[str, object] = {}
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, Bot)) or kind is Bot:
+            raise TypeError(f"{cls.__name__}.bot_kinds: {kind!r} is no class made of Bot")
+        if by_name.setdefault(kind.kind, kind) is not kind:
+            raise TypeError(f"{cls.__name__}.bot_kinds: two classes have one kind name, {kind.kind!r}")
+    if len(by_name) < len(kinds):
+        raise TypeError(f"{cls.__name__}.bot_kinds names a class twice")
 
 
 def _check_types(cls: type[Room[Any, Any, Any]]) -> type[Connection]:

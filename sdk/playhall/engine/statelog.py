@@ -2,8 +2,9 @@
 
 A base holds all of it: the writer's layout (kinds, fields and types), the tick, the next automatic id,
 shared state and every entity with id, kind, owner and fields, private states with when their players were
-last connected. A record holds what one flush changed, in the layout of the base before it; so a log is read
-with one layout only. Clients are told less (nothing of hidden entities) and more (presence).
+last connected, the bots, and who is banned. A record holds what one flush changed, in the layout of the base
+before it; so a log is read with one layout only. Clients are told less (nothing of hidden entities) and more
+(presence).
 
 Reading maps by name to the schema of the room as it is now. Kinds and fields may have been added; anything
 else is a change of shape, which `read` refuses with LayoutError.
@@ -43,8 +44,8 @@ from playhall.engine.specs import MAX_ENTITY, KindSpec
 from playhall.engine.tracking import Flush, Scope, Tracked
 from playhall.engine.wire import Reader, Writer
 
-__all__ = ["DamagedStateError", "LayoutError", "SavedEntity", "SavedPrivate", "SavedRoom", "Totals", "read"]
-__all__ += ["write_base", "write_record"]
+__all__ = ["BansChange", "DamagedStateError", "LayoutError", "RosterChange", "SavedBot", "SavedEntity"]
+__all__ += ["SavedPrivate", "SavedRoom", "Totals", "read", "write_base", "write_record"]
 
 FORMAT = 1
 
@@ -115,6 +116,31 @@ class _Owner(msgspec.Struct, array_like=True):
     owner: str | None
 
 
+class SavedBot(msgspec.Struct, array_like=True, frozen=True):
+    """A bot; `status` and `data` are JSON text."""
+
+    player: str
+    kind: str
+    name: str
+    status: bytes
+    data: bytes
+
+
+class RosterChange(msgspec.Struct, array_like=True, frozen=True):
+    """Bots that went, and those that came or changed; `next_number` is that of the next bot's id."""
+
+    next_number: int = 1
+    removed: list[str] = []
+    bots: list[SavedBot] = []
+
+
+class BansChange(msgspec.Struct, array_like=True, frozen=True):
+    """Players that were banned, and those whose ban was lifted."""
+
+    added: list[str] = []
+    lifted: list[str] = []
+
+
 class _Base(msgspec.Struct, array_like=True):
     format: int
     layout: list[_Kind]
@@ -123,6 +149,9 @@ class _Base(msgspec.Struct, array_like=True):
     rows: list[_Row]
     privates: list[_Private]
     seen: list[_Seen]
+    # What was added since: absent where a base is older.
+    roster: RosterChange | None = None
+    bans: BansChange | None = None
 
 
 class _Record(msgspec.Struct, array_like=True):
@@ -135,6 +164,8 @@ class _Record(msgspec.Struct, array_like=True):
     patches: list[_Patch]
     owners: list[_Owner]
     seen: list[_Seen]
+    roster: RosterChange | None = None
+    bans: BansChange | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -154,6 +185,8 @@ class Totals:
     next_id: int
     seen: Mapping[str, float | None]
     next_id_moved: bool = False
+    roster: RosterChange | None = None
+    bans: BansChange | None = None
 
 
 # Writing
@@ -165,7 +198,9 @@ def write_base(schema: Schema[Any, Any], totals: Totals, tracked: Iterable[Track
         _Kind(spec.name, [_Field(f.name, f.type.canonical) for f in spec.fields])
         for spec in schema.kinds[:-1]
     ]
-    base = _Base(FORMAT, layout, totals.tick, totals.next_id, [], [], _seen(totals))
+    base = _Base(
+        FORMAT, layout, totals.tick, totals.next_id, [], [], _seen(totals), totals.roster, totals.bans
+    )
     for one in tracked:
         _write_whole(one, base.rows, base.privates)
     return _ENCODER.encode(base)
@@ -173,7 +208,9 @@ def write_base(schema: Schema[Any, Any], totals: Totals, tracked: Iterable[Track
 
 def write_record(flush: Flush, totals: Totals) -> bytes | None:
     """Return the record of one flush, or None where it changed nothing that is saved."""
-    record = _Record(totals.tick, totals.next_id, [], [], [], [], [], [], _seen(totals))
+    record = _Record(
+        totals.tick, totals.next_id, [], [], [], [], [], [], _seen(totals), totals.roster, totals.bans
+    )
     for one in flush.removed:
         if one.scope is not Scope.PRESENCE:
             record.removed.append(_name(one))
@@ -191,7 +228,8 @@ def write_record(flush: Flush, totals: Totals) -> bytes | None:
         record.owners,
         record.seen,
     )
-    return _ENCODER.encode(record) if totals.next_id_moved or any(lists) else None
+    others = totals.next_id_moved or totals.roster is not None or totals.bans is not None
+    return _ENCODER.encode(record) if others or any(lists) else None
 
 
 def _name(tracked: Tracked) -> int | str:
@@ -264,6 +302,9 @@ class SavedRoom:
     state: list[Any] | None = None
     entities: list[SavedEntity] = field(default_factory=list)
     privates: list[SavedPrivate] = field(default_factory=list)
+    next_bot: int = 1
+    bots: list[SavedBot] = field(default_factory=list)
+    banned: list[str] = field(default_factory=list)
 
 
 def read(stored: StoredRoom, schema: Schema[Any, Any]) -> SavedRoom:
@@ -319,11 +360,15 @@ class _Replay:
         self.tick, self.next_id = base.tick, base.next_id
         self.rows: dict[int | str, _Saved] = {}
         self.seen: dict[str, float | None] = {}
+        self.next_bot = 1
+        self.bots: dict[str, SavedBot] = {}
+        self.banned: dict[str, None] = {}
         # Private state has no kind of its own in its rows: it is the last of the writer's kinds if there is
         # one.
         self._private_kind = len(layout) - 1
         self._add(base.rows, base.privates)
         self._see(base.seen)
+        self._apply_others(base)
 
     def apply(self, record: _Record) -> None:
         self.tick, self.next_id = record.tick, record.next_id
@@ -341,6 +386,19 @@ class _Replay:
         for owner in record.owners:
             self.rows[owner.id].owner = owner.owner
         self._see(record.seen)
+        self._apply_others(record)
+
+    def _apply_others(self, written: _Base | _Record) -> None:
+        roster, bans = written.roster, written.bans
+        if roster is not None:
+            self.next_bot = roster.next_number
+            for player in roster.removed:
+                del self.bots[player]
+            self.bots.update({bot.player: bot for bot in roster.bots})
+        if bans is not None:
+            self.banned.update(dict.fromkeys(bans.added))
+            for player in bans.lifted:
+                del self.banned[player]
 
     def _add(self, rows: list[_Row], privates: list[_Private]) -> None:
         for row in rows:
@@ -365,7 +423,13 @@ class _Replay:
 
 def _map(replay: _Replay, schema: Schema[Any, Any]) -> SavedRoom:
     mappings = [_Mapping.between(layout, schema) for layout in replay.layout]
-    room = SavedRoom(replay.tick, replay.next_id)
+    room = SavedRoom(
+        replay.tick,
+        replay.next_id,
+        next_bot=replay.next_bot,
+        bots=list(replay.bots.values()),
+        banned=list(replay.banned),
+    )
     for name, saved in replay.rows.items():
         mapping = mappings[saved.kind]
         values = mapping.map(saved.values)

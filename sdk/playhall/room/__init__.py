@@ -6,6 +6,7 @@ well.
 
 from __future__ import annotations
 
+from playhall.engine.bots import Bot, Bots, is_bot
 from playhall.engine.calls import Call, CallRejected
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection, JsonIn, JsonOut, Message
@@ -34,6 +35,8 @@ from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
 
 __all__ = [
+    "Bot",
+    "Bots",
     "Call",
     "CallRejected",
     "CloseCode",
@@ -62,6 +65,7 @@ __all__ = [
     "i8",
     "i16",
     "i32",
+    "is_bot",
     "local",
     "owner_only",
     "q8",

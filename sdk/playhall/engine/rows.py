@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from playhall.engine.columns import Columns
-from playhall.engine.errors import FieldTypeError
+from playhall.engine.errors import FieldError, FieldTypeError
 from playhall.engine.fields import BOOL, F32, FieldType, FloatType, IntType, QuantisedType
 from playhall.engine.kinds import Values, replace_values
 from playhall.engine.specs import FieldSpec, KindSpec
@@ -203,9 +203,7 @@ class Rows:
         """Tell of what was written through the arrays. Raises FieldError, and tells nothing then."""
         alive = self._alive[: len(self._tracked)]
         found = [(column, column.differing(alive)) for column in self._columns.values()]
-        for column, rows in found:
-            if isinstance(column.field.type, QuantisedType):
-                self._refuse_unfit(column, column.now, rows)
+        self._refuse_out_of_bounds(found)
         masks: dict[int, int] = {}
         for column, rows in found:
             column.told[rows] = column.now[rows]
@@ -216,6 +214,15 @@ class Rows:
             tracked = self._tracked[row]
             assert tracked is not None, "rows that differ are of entities"
             tracked.wrote(mask)
+
+    def _refuse_out_of_bounds(self, found: list[tuple[_Column, NDArray[np.intp]]]) -> None:
+        for column, rows in found:
+            if isinstance(column.field.type, QuantisedType):
+                try:
+                    self._refuse_unfit(column, column.now, rows)
+                except FieldError as error:
+                    error.add_note("Written through entities.columns(), and found when the tick was flushed.")
+                    raise
 
     # What Columns asks
 

@@ -1,5 +1,6 @@
 """The test harness: rooms in process, with real clients and a clock that only the test moves."""
 
+from playhall.client.net import Net
 from playhall.client.outputs import Updated
 from playhall.testing.client import TestClient
 from playhall.testing.host import RoomHost
@@ -9,6 +10,7 @@ from playhall.testing.store import RoomData, StoredEntity
 
 __all__ = [
     "Deadlock",
+    "Net",
     "RoomData",
     "RoomHost",
     "RoomStoppedError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,14 @@ import msgspec
 from typing_extensions import TypeVar
 
 from playhall.client import outputs
+from playhall.client.net import Net
 from playhall.client.outputs import Updated
 from playhall.client.room import RoomClient
 from playhall.client.transport import Receiver, Transport
 from playhall.engine.connection import JsonIn, JsonOut, Message
 from playhall.engine.kinds import Entity
 from playhall.engine.schema import Schema
+from playhall.testing.network import Network
 
 if TYPE_CHECKING:
     from playhall.testing.room import TestRoom
@@ -23,9 +26,11 @@ __all__ = ["TestClient"]
 
 S = TypeVar("S", bound="Entity | None", default=None)
 P = TypeVar("P", bound="Entity | None", default=None)
+E = TypeVar("E", bound=Entity)
 
 ORIGIN = "http://playhall.test"
 BACK_S = 60.0
+LEAVE_S = 5.0
 
 
 class TestClient(RoomClient[S, P]):
@@ -36,13 +41,16 @@ class TestClient(RoomClient[S, P]):
 
     __test__ = False
 
-    def __init__(self, room: TestRoom[Any, S, P], player: str, meta: JsonIn, schema: Schema[S, P]) -> None:
+    def __init__(
+        self, room: TestRoom[Any, S, P], player: str, meta: JsonIn, network: Network, schema: Schema[S, P]
+    ) -> None:
         def dial(receiver: Receiver) -> Awaitable[Transport]:
-            return room.dial(receiver, player, meta)
+            return room.dial(receiver, player, meta, network)
 
         super().__init__(ORIGIN, project="test", room=room.id, schema=schema, dial=dial)
         self._room = room
         self._name = player
+        self._network = network
         self.messages: list[Message] = []
         self.events: list[str] = []
         self.closed_with: int | None = None
@@ -80,27 +88,58 @@ class TestClient(RoomClient[S, P]):
                 self.events.append("wake")
         super()._handle(event)
 
+    def mine(self, kind: type[E]) -> list[E]:
+        """Return the entities of a kind that the player owns."""
+        return self.entities.all(kind, owner=self._name)
+
+    @property
+    def net(self) -> Net:
+        """The network between client and room. Set it to change it, for what is sent from then on."""
+        return self._network.net
+
+    @net.setter
+    def net(self, net: Net) -> None:
+        self._network.net = net
+
     async def drop(self) -> None:
-        """Cut the network. The client comes back by itself, a quarter of a second later."""
-        await self._room.cut(self._name)
+        """End the connection: room and client hear of it at once, and what was under way is lost.
+
+        The client comes back by itself, a quarter of a second later.
+        """
+        await self._room.drop(self._name)
+
+    def cut(self) -> None:
+        """Let nothing through between client and room, and tell neither: Wi-Fi that is dead.
+
+        Each gives up once it has heard nothing for 15 s; the client then tries to come back, which it
+        cannot before `mend`. Unreliable messages that are under way are lost. What else is goes on after a
+        `mend` that comes in time, and is lost with the connection otherwise.
+        """
+        self._network.cut()
+
+    def mend(self) -> None:
+        """End what `cut` began."""
+        self._network.mend()
 
     async def reconnected(self) -> None:
         """Wait until the client is back after a drop or a crash; done at once where it is.
 
-        Moves the clock as far as the client's wait before its next attempt needs.
+        Moves the clock as far as the client's wait before its next attempt, and its network, need.
         """
-        host = self._room.host
-        deadline = host.now().mono + BACK_S
-        await host.settle()
-        while self.status != "open":
-            at = await host.next_event_at()
-            if self.status == "closed" or at is None or at > deadline:
-                raise AssertionError(f"{self._name} does not come back: {self.status}, {self.closed_with}")
-            await host.advance_to(at)
+        if self._network.is_cut:
+            raise AssertionError(f"{self._name} cannot come back: its network is cut, mend() it first")
+        await self._room.host.pass_time(lambda: self._is_back() or self.status == "closed", BACK_S)
+        if not self._is_back():
+            raise AssertionError(f"{self._name} does not come back: {self.status}, {self.closed_with}")
+
+    def _is_back(self) -> bool:
+        return self.status == "open" and self.generation == self._room.generation
 
     async def leave(self) -> None:
-        """Leave the room on purpose."""
-        await super().leave()
+        """Leave the room on purpose, until the connection is closed. Moves the clock as far as that needs."""
+        leaving = asyncio.ensure_future(super().leave())
+        await self._room.host.pass_time(leaving.done, LEAVE_S)
+        await leaving
         await self._room.host.settle()
 
     def expect_message(self, message: JsonOut | bytes) -> None:

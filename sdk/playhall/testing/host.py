@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Protocol
 
 from typing_extensions import TypeVar
@@ -12,7 +14,7 @@ from playhall.engine.outputs import Now
 from playhall.testing.loop import StillLoop
 from playhall.testing.room import TestRoom
 
-__all__ = ["RoomClass", "RoomHost"]
+__all__ = ["DEFAULT_SEED", "RoomClass", "RoomHost"]
 
 R = TypeVar("R")
 S = TypeVar("S", bound="Entity | None")
@@ -23,6 +25,7 @@ P_co = TypeVar("P_co", covariant=True)
 
 # The wall clock of a test begins here: 14 November 2023, 22:13:20 UTC.
 WALL_AT_0 = 1_700_000_000.0
+DEFAULT_SEED = 1
 
 
 class RoomClass(Protocol[R_co, S_co, P_co]):
@@ -32,23 +35,65 @@ class RoomClass(Protocol[R_co, S_co, P_co]):
 
 
 class RoomHost:
-    """Makes rooms under test. They share a clock, and tick on it whichever of them a test moves."""
+    """Makes rooms under test. They share a clock, and tick on it whichever of them a test moves.
 
-    def __init__(self, loop: StillLoop) -> None:
-        self._loop = loop
+    In pytest it is the fixture `room_host`. Without pytest:
+
+        async def main() -> None:
+            async with RoomHost() as host:
+                t = host.room(Dots)
+                ...
+
+        with asyncio.Runner(loop_factory=StillLoop) as runner:
+            runner.run(main())
+
+    `seed` is what networks draw their chances from: the same seed, the same delays and losses in each run.
+    """
+
+    def __init__(self, loop: StillLoop | None = None, *, seed: int = DEFAULT_SEED) -> None:
+        """`loop`: by default the running one, which must be a StillLoop."""
+        running = asyncio.get_running_loop() if loop is None else loop
+        if not isinstance(running, StillLoop):
+            raise RuntimeError(
+                "RoomHost needs the loop whose clock stands still: asyncio.Runner(loop_factory=StillLoop)"
+            )
+        self._loop = running
         self._rooms: list[TestRoom[Any, Any, Any]] = []
+        self.seed = seed
 
-    def room(self, room_class: RoomClass[R, S, P], *, id: str = "main") -> TestRoom[R, S, P]:
-        """Make a room, which starts with the first that needs it: a connect, or `wake`."""
+    async def __aenter__(self) -> RoomHost:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+        if error is None:
+            self.check_errors()
+
+    def room(
+        self, room_class: RoomClass[R, S, P], *, id: str = "main", max_players: int | None = None
+    ) -> TestRoom[R, S, P]:
+        """Make a room, which starts with the first that needs it: a connect, or `wake`.
+
+        `max_players` stands for the class's, as a room that was created with it has it.
+        """
         if any(room.id == id for room in self._rooms):
             raise ValueError(f"there is a room {id!r} already: give this one another id")
-        room: TestRoom[R, S, P] = TestRoom(self, room_class, id)
+        if max_players is not None and max_players < 1:
+            raise ValueError(f"max_players is 1 or more, not {max_players}")
+        room: TestRoom[R, S, P] = TestRoom(self, room_class, id, max_players)
         self._rooms.append(room)
         return room
 
     def now(self) -> Now:
         """The time of the test."""
         return Now(self._loop.time(), WALL_AT_0 + self._loop.time())
+
+    @property
+    def has_chance(self) -> bool:
+        """Whether anything in the test depends on the seed."""
+        return any(room.has_chance for room in self._rooms)
 
     async def advance(self, seconds: float) -> None:
         """Move the clock, with all ticks and timers on the way."""
@@ -79,6 +124,25 @@ class RoomHost:
         timer_at = await self._loop.idle()
         ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
         return min([*ticks, *([] if timer_at is None else [timer_at])], default=None)
+
+    async def pass_time(self, done: Callable[[], bool], at_most: float) -> None:
+        """Move the clock until `done`, from event to event, for at most so many seconds."""
+        self.check_loop()
+        deadline = self._loop.time() + at_most
+        await self._loop.idle()
+        while not done():
+            at = await self.next_event_at()
+            if at is None or at > deadline:
+                return
+            await self.advance_to(at)
+
+    def check_errors(self) -> None:
+        """Raise AssertionError if room code raised what the test has not heard of. Tells of each once."""
+        if untold := [error for room in self._rooms for error in room.untold()]:
+            raise AssertionError(
+                "room code raised, which the test did not ask for: look at t.errors, or mend it\n\n"
+                + "\n\n".join(untold)
+            )
 
     def check_loop(self) -> None:
         """Raise RuntimeError where the test runs on another plugin's loop."""

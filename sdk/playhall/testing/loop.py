@@ -12,6 +12,8 @@ for those the loop waits as any other does.
 from __future__ import annotations
 
 import asyncio
+import linecache
+import os
 import selectors
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -43,6 +45,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._waiting: deque[asyncio.Future[float | None]] = deque()
         self._threads = 0
         self._deadlocks = 0
+        self._stuck_at = ""
         super().__init__(_Selector(self))
 
     def time(self) -> float:
@@ -66,6 +69,7 @@ class StillLoop(asyncio.SelectorEventLoop):
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a test or a fixture to its end. Raises Deadlock if it waits for what cannot come."""
         self._deadlocks = 0
+        self._stuck_at = ""
         self._main = main = self.create_task(coroutine)
         try:
             return self.run_until_complete(main)
@@ -73,7 +77,8 @@ class StillLoop(asyncio.SelectorEventLoop):
             if not self._deadlocks:
                 raise
             raise Deadlock(
-                "waits for what cannot come before the test moves the clock: call tick() or advance()"
+                f"{self._stuck_at} waits for what cannot come before the test moves the clock:"
+                " call tick() or advance() first"
             ) from error
         finally:
             self._main = None
@@ -85,6 +90,13 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._threads += 1
         future.add_done_callback(self._thread_ended)
         return future
+
+    async def shutdown_default_executor(self, *arguments: Any) -> None:
+        self._threads += 1  # the one that waits for the others
+        try:
+            await super().shutdown_default_executor(*arguments)
+        finally:
+            self._threads -= 1
 
     def _thread_ended(self, _: asyncio.Future[Any]) -> None:
         self._threads -= 1
@@ -99,7 +111,6 @@ class StillLoop(asyncio.SelectorEventLoop):
         if tasks:
             self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.run_until_complete(self.shutdown_asyncgens())
-        self._threads += 1  # the one that shuts down the others
         self.run_until_complete(self.shutdown_default_executor())
         super().close()
 
@@ -118,7 +129,18 @@ class StillLoop(asyncio.SelectorEventLoop):
         if self._main is None or self._main.done() or self._deadlocks > PATIENCE:
             waits = ", ".join(task.get_name() for task in asyncio.all_tasks(self)) or "nothing that is known"
             raise Deadlock(f"the loop has nothing to run and no clock to wait for; waiting: {waits}")
+        self._stuck_at = self._stuck_at or _where(self._main)
         self._main.cancel("nothing will happen until the clock moves")
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    """Say which await of a test or fixture does not end."""
+    frames = task.get_stack(limit=1)
+    if not frames:
+        return "the test"
+    file, line = frames[0].f_code.co_filename, frames[0].f_lineno
+    text = linecache.getline(file, line).strip()
+    return f"`{text}` ({os.path.basename(file)}, line {line})"
 
 
 class _Selector(selectors.BaseSelector):

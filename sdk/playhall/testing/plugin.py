@@ -3,21 +3,42 @@
 They need no mark and no setting, and run on a loop of their own under a clock that only the test moves. A
 test that another async plugin has taken (pytest-asyncio by mark or in its auto mode, anyio by mark) is left
 to that plugin, and so is every test that does not use `room_host`.
+
+A test fails, too, if room code raised something that the test has neither been told of nor looked for in
+`t.errors`. `--playhall-seed` is what the chances of networks are drawn from.
 """
 
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import wraps
 from typing import Any
 
 import pytest
 
-from playhall.testing.host import RoomHost
+from playhall.testing.host import DEFAULT_SEED, RoomHost
 from playhall.testing.loop import StillLoop
 
-__all__ = ["playhall_loop", "pytest_fixture_setup", "pytest_pyfunc_call", "room_host"]
+__all__ = [
+    "playhall_loop",
+    "pytest_addoption",
+    "pytest_fixture_setup",
+    "pytest_pyfunc_call",
+    "pytest_runtest_makereport",
+    "room_host",
+]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("playhall").addoption(
+        "--playhall-seed",
+        default=str(DEFAULT_SEED),
+        metavar="N",
+        help="what the networks of room_host draw delays and losses from: a number, or 'random' for another"
+        " one in each test, which is shown when the test fails (default: %(default)s)",
+    )
 
 
 @pytest.fixture
@@ -29,11 +50,27 @@ def playhall_loop() -> Generator[StillLoop, None, None]:
 
 
 @pytest.fixture
-def room_host(playhall_loop: StillLoop) -> Generator[RoomHost, None, None]:
+def room_host(playhall_loop: StillLoop, pytestconfig: pytest.Config) -> Generator[RoomHost, None, None]:
     """Rooms in process, with real clients and a clock that only the test moves."""
-    host = RoomHost(playhall_loop)
+    host = RoomHost(playhall_loop, seed=_seed(pytestconfig))
     yield host
     playhall_loop.run(host.close())
+    _fail_on_errors(host)
+
+
+def _seed(config: pytest.Config) -> int:
+    said = config.getoption("--playhall-seed")
+    try:
+        return random.SystemRandom().randrange(2**32) if said == "random" else int(said)
+    except ValueError:
+        raise pytest.UsageError(f"--playhall-seed is a number or 'random', not {said!r}") from None
+
+
+def _fail_on_errors(host: RoomHost) -> None:
+    try:
+        host.check_errors()
+    except AssertionError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,11 +78,26 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a coroutine test on the loop of its `room_host`."""
     if not _is_ours(pyfuncitem) or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    loop = pyfuncitem.funcargs["playhall_loop"]
+    loop, host = pyfuncitem.funcargs["playhall_loop"], pyfuncitem.funcargs["room_host"]
     assert isinstance(loop, StillLoop)
+    assert isinstance(host, RoomHost)
     names = inspect.signature(pyfuncitem.obj).parameters
     loop.run(pyfuncitem.obj(**{name: value for name, value in pyfuncitem.funcargs.items() if name in names}))
+    _fail_on_errors(host)
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show, with a test that failed, the seed of what its networks drew."""
+    report = yield
+    host = getattr(item, "funcargs", {}).get("room_host")
+    if report.failed and isinstance(host, RoomHost) and host.has_chance:
+        text = f"this network again: --playhall-seed={host.seed}"
+        report.sections.append(("playhall", text))
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -73,6 +125,9 @@ def _is_ours(item: object) -> bool:
 
 def _plain(func: Callable[..., Any], request: pytest.FixtureRequest) -> Callable[..., Any] | None:
     """Return a fixture function that does the same as an async one, or None if it is not async."""
+    if inspect.ismethod(func) and isinstance(request.instance, type(func.__self__)):
+        # pytest gives a fixture that is a method the instance of the test; what stands for it has none.
+        func = func.__func__.__get__(request.instance)
 
     def loop() -> StillLoop:
         found: StillLoop = request.getfixturevalue("playhall_loop")

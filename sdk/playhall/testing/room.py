@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from typing_extensions import TypeVar
 
-from playhall.client.core import ABNORMAL
+from playhall.client.net import Net
 from playhall.client.transport import Receiver, Transport
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
@@ -17,6 +19,7 @@ from playhall.engine.kinds import Entity
 from playhall.engine.outputs import CloseOut, JoinedOut, JoinRequest, RoomIdentity, Status, WakeReason
 from playhall.engine.room import Room
 from playhall.testing.client import TestClient
+from playhall.testing.network import Network
 from playhall.testing.running import Running
 from playhall.testing.socket import Phase, Socket
 from playhall.testing.store import RoomData, RoomStore
@@ -31,13 +34,15 @@ S = TypeVar("S", bound="Entity | None", default=None)
 P = TypeVar("P", bound="Entity | None", default=None)
 
 PROJECT = "test"
-CREDIT = 256 * 1024
+CREDIT = 32 * 1024  # as the router grants it
+# A client gives up by itself before that.
+CONNECT_S = 60.0
 # Hooks of a room that starts or hibernates may take so long by the test's clock.
 HOOKS_S = 80.0
 
 
 class RoomStoppedError(RuntimeError):
-    """Room code raised where that stops the room."""
+    """Room code raised where that stops the room. Its text ends with the traceback, where there is one."""
 
 
 class TestRoom(Generic[R, S, P]):
@@ -45,18 +50,22 @@ class TestRoom(Generic[R, S, P]):
 
     __test__ = False
 
-    def __init__(self, host: RoomHost, room_class: Any, id: str) -> None:
+    def __init__(self, host: RoomHost, room_class: Any, id: str, max_players: int | None) -> None:
         self._host = host
         self._class = cast("type[Room[Any, Any, Any]]", room_class)
+        self._max_players = max_players
         self._store = RoomStore()
         self._running: Running | None = None
         self._links = itertools.count(1)
         self._sockets: list[Socket] = []
         self._clients: list[TestClient[Any, Any]] = []
         self._stopped: str | None = None
+        self._closing = False
+        self._errors: list[str] = []
+        self._untold: list[str] = []
         self.id = id
-        self.errors: list[str] = []
-        """Tracebacks of what room code raised."""
+        self.log: list[str] = []
+        """The room's log: room code's lines as they are, the engine's about it as `event name=value`."""
 
     # The room
 
@@ -72,20 +81,44 @@ class TestRoom(Generic[R, S, P]):
         """ "active" or "hibernated"; the latter also after an error: the next who comes wakes the room."""
         return "hibernated" if self._running is None else "active"
 
+    @property
+    def errors(self) -> list[str]:
+        """Tracebacks of what room code raised, oldest first.
+
+        A test that never looks at those in here fails at its end. What `tick`, `advance` or `connect` has
+        raised is not in question, nor what on_join raised: that refuses the client, and stops nothing.
+        """
+        self._untold.clear()
+        return self._errors
+
+    @property
+    def generation(self) -> int | None:
+        """Which life of the room runs; None while none does."""
+        return None if self._running is None else self._running.generation
+
     def stored(self) -> RoomData:
         """Return the room state that a wake would start from. Raises LookupError where there is none."""
         return self._store.data(self._schema)
 
-    async def connect(self, player: str, *, meta: JsonIn = None) -> TestClient[S, P]:
-        """Connect a client, until its first state is in. Raises PlayhallError where the room refuses it."""
+    async def connect(self, player: str, *, meta: JsonIn = None, net: Net | None = None) -> TestClient[S, P]:
+        """Connect a client, until its first state is in. Raises PlayhallError where the room refuses it.
+
+        Moves the clock, with all ticks on the way, as far as the network `net` and an on_join that waits
+        need; by default not at all.
+        """
         self._host.check_loop()
-        client: TestClient[S, P] = TestClient(self, player, meta, self._schema)
+        network = Network(net or Net(), self._host.seed, f"{self.id}/{player}/{len(self._clients)}")
+        client: TestClient[S, P] = TestClient(self, player, meta, network, self._schema)
         self._clients.append(client)
+        joining = asyncio.ensure_future(client.ready)
         try:
-            await client.ready
+            await self._host.pass_time(joining.done, CONNECT_S)
+            await joining
         except PlayhallError:
             self._stopped = None  # the client's error tells of it
             raise
+        finally:
+            joining.cancel()
         await self._host.settle()
         return client
 
@@ -140,12 +173,14 @@ class TestRoom(Generic[R, S, P]):
         await self._pass_time(self._is_up, "start")
 
     async def close(self) -> None:
-        """End the room and its clients. For the host."""
-        for client in self._clients:
-            await client.leave()
+        """End the room, as a process that is killed, and then its clients. For the host."""
+        self._closing = True
         if self._running is not None:
             self._running.kill()
             self._running = None
+        for client in self._clients:
+            client.mend()
+            await client.leave()
 
     # For the host's clock
 
@@ -161,19 +196,27 @@ class TestRoom(Generic[R, S, P]):
             self._running.tick()
 
     @property
+    def has_chance(self) -> bool:
+        """Whether the network of any client has drawn anything from the seed."""
+        return any(client.net.has_chance and client.net.seed is None for client in self._clients)
+
+    @property
     def host(self) -> RoomHost:
         """The host that made the room."""
         return self._host
 
-    async def _pass_time(self, done: Any, what: str) -> None:
-        deadline = self._host.now().mono + HOOKS_S
-        await self._host.settle()
-        while not done() and self._stopped is None:
-            at = await self._host.next_event_at()
-            if at is None or at > deadline:
-                raise TimeoutError(f"the room did not {what} within {HOOKS_S:g} s")
-            await self._host.advance_to(at)
+    async def _pass_time(self, done: Callable[[], bool], what: str) -> None:
+        await self._host.pass_time(lambda: done() or self._stopped is not None, HOOKS_S)
         self._raise_if_stopped()
+        if not done():
+            raise TimeoutError(f"the room did not {what} within {HOOKS_S:g} s")
+
+    def untold(self) -> list[str]:
+        """Return what room code raised that the test has not heard of. For the host."""
+        untold = [*self._untold, *([] if self._stopped is None else [self._stopped])]
+        self._untold.clear()
+        self._stopped = None
+        return untold
 
     def _is_up(self) -> bool:
         return self._running is not None and self._running.core.status is Status.ACTIVE
@@ -189,21 +232,26 @@ class TestRoom(Generic[R, S, P]):
 
     # The router's part
 
-    async def dial(self, receiver: Receiver, player: str, meta: JsonIn) -> Transport:
-        """Connect a client's transport."""
-        socket = Socket(self, receiver, player, meta)
+    async def dial(
+        self, receiver: Receiver, player: str, meta: JsonIn, network: Network | None = None
+    ) -> Transport:
+        """Connect a client's transport. Raises TimeoutError while the network is cut."""
+        network = network or Network(Net(), self._host.seed, player)
+        await network.handshake()
+        socket = Socket(self, receiver, network, player, meta)
         self._sockets.append(socket)
         return socket
 
-    async def cut(self, player: str) -> None:
-        """Cut the network of a player's connection."""
-        for socket in self._sockets:
-            if socket.player == player:
-                socket.closed(ABNORMAL, "the test cut the network")
+    async def drop(self, player: str) -> None:
+        """End a player's connection, for both ends at once."""
+        for socket in [socket for socket in self._sockets if socket.player == player]:
+            socket.abort("the test dropped the connection")
         await self._host.settle()
 
     def socket_wants_in(self, socket: Socket) -> None:
-        if self._running is None:
+        if self._closing:
+            socket.closed(CloseCode.HIBERNATED, "the test is over")
+        elif self._running is None:
             socket.say(frames.Waking())
             self._start("connect")
         elif self._running.core.status is Status.ACTIVE:
@@ -215,6 +263,11 @@ class TestRoom(Generic[R, S, P]):
         running = self._running
         if running is not None:
             running.call(lambda now: running.core.receive(socket.link, frame, now))
+
+    def socket_drained(self, socket: Socket) -> None:
+        running = self._running
+        if running is not None and socket.link:
+            running.call(lambda now: running.core.drained(socket.link, socket.drained % 2**32, now))
 
     def socket_gone(self, socket: Socket, clean: bool) -> None:
         self._sockets.remove(socket)
@@ -230,7 +283,9 @@ class TestRoom(Generic[R, S, P]):
 
     def _start(self, reason: WakeReason) -> None:
         identity = RoomIdentity(PROJECT, self.id, f"uid-{self.id}")
-        self._running = Running(self._class, identity, self._store, self, self._host.now, reason)
+        self._running = Running(
+            self._class, identity, self._store, self, self._host.now, reason, self._max_players
+        )
         self._running.start()
 
     def _join(self, socket: Socket) -> None:
@@ -291,11 +346,9 @@ class TestRoom(Generic[R, S, P]):
         )
 
     def room_frame(self, link: int, frame: bytes) -> None:
-        socket, running = self._socket_of(link), self._running
-        if socket is not None and running is not None:
-            socket.say(frame)
-            socket.drained += len(frame)
-            running.core.drained(link, socket.drained % 2**32, self._host.now())
+        socket = self._socket_of(link)
+        if socket is not None:
+            socket.pass_on(frame)
 
     def room_closes(self, output: CloseOut) -> None:
         socket = self._socket_of(output.link)
@@ -304,13 +357,20 @@ class TestRoom(Generic[R, S, P]):
             prefix = f"retry-after={output.retry_after_ms};" if output.retry_after_ms else ""
             socket.closed(output.code, prefix + output.reason)
 
-    def room_raised(self, traceback: str) -> None:
-        self.errors.append(traceback)
+    def room_logged(self, line: str) -> None:
+        self.log.append(line)
 
-    def room_ended(self, error: str | None) -> None:
+    def room_raised(self, hook: str, traceback: str) -> None:
+        self._errors.append(traceback)
+        if hook != "on_join":
+            self._untold.append(traceback)
+
+    def room_ended(self, error: str | None, traceback: str | None) -> None:
         self._running = None
         if error is not None:
-            self._stopped = error
+            self._stopped = error if traceback is None else f"{error}\n\n{traceback}"
+            if traceback in self._untold:
+                self._untold.remove(traceback)  # who hears of the stop hears of this
         waiting = [socket for socket in self._sockets if socket.phase is Phase.WAITING]
         if error is None and waiting:
             self._start("connect")

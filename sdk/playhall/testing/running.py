@@ -45,8 +45,9 @@ class Events(Protocol):
     def room_joined(self, output: JoinedOut) -> None: ...
     def room_frame(self, link: int, frame: bytes) -> None: ...
     def room_closes(self, output: CloseOut) -> None: ...
-    def room_raised(self, traceback: str) -> None: ...
-    def room_ended(self, error: str | None) -> None: ...
+    def room_logged(self, line: str) -> None: ...
+    def room_raised(self, hook: str, traceback: str) -> None: ...
+    def room_ended(self, error: str | None, traceback: str | None) -> None: ...
 
 
 class Running:
@@ -60,6 +61,7 @@ class Running:
         events: Events,
         now: Callable[[], Now],
         reason: WakeReason,
+        max_players: int | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._store = store
@@ -70,8 +72,12 @@ class Running:
         self._ticks_from: tuple[float, int] | None = None
         self._pumping = False
         self._dead = False
+        self._traceback: str | None = None
+        """What the last line of the log came with."""
         self.generation, self._wake = store.begin(reason, now().wall)
-        self.core = RoomCore(room_class, identity=identity, generation=self.generation)
+        self.core = RoomCore(
+            room_class, identity=identity, generation=self.generation, max_players=max_players or 0
+        )
 
     def start(self) -> None:
         """Start from what is stored."""
@@ -153,19 +159,27 @@ class Running:
                 self._events.room_ready()
             case HibernateOut():
                 self._store.end(self._now().wall)
-                self._end(None)
+                self._end(None, None)
             case StopOut(_, error):
                 self._store.end(self._now().wall)
-                self._end(error)
-            case LogOut(level, event, fields, traceback):
-                told = " ".join(f"{name}={value!r}" for name, value in fields.items())
-                _log.log(_LEVELS[level], "%s %s%s", event, told, f"\n{traceback}" if traceback else "")
-                if traceback is not None:
-                    self._events.room_raised(traceback)
+                self._end(error, self._traceback)
+            case LogOut():
+                self._log(output)
 
-    def _end(self, error: str | None) -> None:
+    def _log(self, output: LogOut) -> None:
+        fields = output.fields
+        told = " ".join(f"{name}={value!r}" for name, value in fields.items())
+        is_own = output.event == "room.log"
+        line = str(fields["message"]) if is_own else f"{output.event} {told}"
+        self._traceback = output.traceback
+        _log.log(_LEVELS[output.level], "%s", "\n".join([line, output.traceback or ""]).rstrip())
+        self._events.room_logged(line)
+        if output.traceback is not None and not is_own:
+            self._events.room_raised(str(fields.get("hook", "")), output.traceback)
+
+    def _end(self, error: str | None, traceback: str | None) -> None:
         self.kill()
-        self._events.room_ended(error)
+        self._events.room_ended(error, traceback)
 
     async def _run(self, token: int, awaitable: Awaitable[Any]) -> None:
         error: BaseException | None = None

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from playhall.engine.codes import ErrorCode
 from playhall.engine.frames import Resume
 
 WakeReason: TypeAlias = Literal["connect", "request", "alarm", "crash", "deploy", "sleep"]
@@ -154,6 +155,16 @@ class AwaitOut:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerOut:
+    """The answer to a request: JSON; or, with an `error`, its text. Every request that was taken gets one."""
+
+    token: int
+    json: bytes = b"null"
+    error: ErrorCode | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CancelOut:
     """Cancel the awaitable of this token; nothing need be settled any more."""
 
@@ -201,6 +212,7 @@ Output: TypeAlias = (
     | RecordOut
     | BaseOut
     | AwaitOut
+    | AnswerOut
     | CancelOut
     | ReadyOut
     | HibernateOut

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import (
     Any,
     ClassVar,
@@ -26,6 +27,7 @@ from typing import (
 from typing_extensions import TypeVar
 
 from playhall.engine.bots import Bot, Bots
+from playhall.engine.calls import CallRejected, Handler, handlers_of
 from playhall.engine.connection import Connection, JsonOut, Message
 from playhall.engine.entities import Entities
 from playhall.engine.kinds import Entity
@@ -46,7 +48,7 @@ Hook: TypeAlias = "Awaitable[None] | None"
 DEFAULT_RETENTION_S = 24 * 3600.0
 MAX_TICK_RATE = 120
 MAX_PLAYERS = 1_024
-SYNC_HOOKS = ("on_tick",)
+SYNC_HOOKS = ("on_tick", "on_write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +117,14 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
     __context: RoomContext
     _connection_class: ClassVar[type[Connection]] = Connection
+    _handlers: ClassVar[Mapping[str, Handler]] = MappingProxyType({})
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         _check_members(cls)
         _check_settings(cls)
         cls._connection_class = _check_types(cls)
+        cls._handlers = handlers_of(cls, getattr(cls, "schema").calls)  # noqa: B009 - see _check_types
 
     @classmethod
     def __playhall_types__(cls) -> tuple[Self, StateT, PrivateT]:
@@ -157,6 +161,23 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     def on_unreliable(self, conn: ConnT, message: Message) -> Hook:
         """Runs for each message that was sent as unreliable."""
         return self.on_message(conn, message)
+
+    def on_request(self, message: Message) -> JsonOut | Awaitable[JsonOut]:
+        """Runs for each request that a backend sends to the room; what it returns is the answer.
+
+        Raising is the answer too: the backend gets 422 with the text, and it is logged unless it is
+        CallRejected. The answer leaves when all changes made before it are saved.
+        """
+        raise CallRejected("the room has no on_request")
+
+    def on_write(self, conn: ConnT, entity: Entity, values: dict[str, Any]) -> Mapping[str, Any] | None:
+        """Runs as a tick begins, for what a player wrote to an entity of its own or to its private state.
+
+        `values` has the fields that were written. What is returned applies: `values`, or others for some of
+        these fields (the rest is rejected then), or None, which rejects all. Raising is logged and rejects
+        all. Where the room's value is not what the player wrote in the end, the player is corrected.
+        """
+        return values
 
     def on_tick(self, dt: float) -> None:
         """Runs each tick; `dt` is exactly 1 / tick_rate. Raising stops the room."""

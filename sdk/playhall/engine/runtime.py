@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 from playhall.engine.faults import error_text, traceback_text
-from playhall.engine.hooks import Hooks, Then
+from playhall.engine.hooks import Hooks, Then, ThenAnswer
 from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
 from playhall.engine.profile import Profile
@@ -93,11 +93,21 @@ class Runtime:
             link=link,
         )
 
-    def report(self, hook: str, error: BaseException | None) -> None:
-        """Log what a hook raised."""
+    def ask(
+        self, hook: str, call: Callable[[], Any], then: ThenAnswer, *, link: int | None = None
+    ) -> None:
+        """Run room code that answers."""
+        self.hooks.ask(hook, call, then, mono=self.now.mono, timeout_s=HOOK_S, link=link)
+
+    def report(self, hook: str, error: BaseException | None, **about: Any) -> None:
+        """Log what a hook raised; `about`: what it was called for."""
         if error is not None:
-            fields = {"hook": hook, "error": error_text(error)}
+            fields = {"hook": hook, **about, "error": error_text(error)}
             self.emit(LogOut("error", "room.hook_failed", fields, traceback_text(error)))
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """Log what explains why something did not happen."""
+        self.emit(LogOut("debug", event, fields))
 
     def warn(self, event: str, **fields: Any) -> None:
         """Log what a room's author or operator should know."""

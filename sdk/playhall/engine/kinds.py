@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, final
 
 from typing_extensions import dataclass_transform
@@ -55,6 +55,7 @@ __all__ = [
     "set_owner",
     "spec_of",
     "stored_values",
+    "write_stored",
 ]
 
 E = TypeVar("E", bound="Entity")
@@ -67,6 +68,10 @@ class Values(Sequence[Any]):
 
     @abstractmethod
     def __setitem__(self, index: int, stored: Any) -> None: ...
+
+    @abstractmethod
+    def told(self, index: int) -> Any:
+        """Return the value that the entity's home was told of last: another may be in place already."""
 
 
 class Home:
@@ -424,6 +429,25 @@ def put(entity: Entity, index: int, stored: Any) -> None:
     if field.type.fixed_size is None:
         entity._size += field.type.size(stored) - field.type.size(entity._values[index])
     entity._values[index] = stored
+
+
+def write_stored(entity: Entity, values: Mapping[int, Any]) -> None:
+    """Write several stored values at once, and tell the home of each.
+
+    Raises FieldError, and changes nothing then, where the entity would be too large.
+    """
+    fields = [entity._spec.fields[index] for index in values]
+    size = entity._size
+    for field in fields:
+        if field.type.fixed_size is None:
+            size += field.type.size(values[field.index]) - field.type.size(entity._values[field.index])
+    if size > MAX_ENTITY:
+        raise _too_large(entity._spec, entity._id, fields[0], size)
+    for field in fields:
+        stored = values[field.index]
+        if not field.type.same(entity._values[field.index], stored):
+            entity._home.on_write(entity, field.index, stored)
+            put(entity, field.index, stored)
 
 
 def replace_values(entity: Entity, values: Values) -> None:

@@ -122,6 +122,10 @@ class RowValues(Values):
         else:
             column.put(self.row, stored)
 
+    def told(self, index: int) -> Any:
+        column = self._columns[index]
+        return self._others[index] if column is None else column.told.item(self.row)
+
     def __len__(self) -> int:
         return len(self._others)
 
@@ -206,7 +210,6 @@ class Rows:
         self._refuse_out_of_bounds(found)
         masks: dict[int, int] = {}
         for column, rows in found:
-            column.told[rows] = column.now[rows]
             bit = 1 << column.field.index
             for row in rows.tolist():
                 masks[row] = masks.get(row, 0) | bit
@@ -214,6 +217,8 @@ class Rows:
             tracked = self._tracked[row]
             assert tracked is not None, "rows that differ are of entities"
             tracked.wrote(mask)
+        for column, rows in found:
+            column.told[rows] = column.now[rows]
 
     def _refuse_out_of_bounds(self, found: list[tuple[_Column, NDArray[np.intp]]]) -> None:
         for column, rows in found:

@@ -22,14 +22,12 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from playhall.engine.kinds import Entity, Home, bury, spec_of, stored_values
+from playhall.engine.kinds import Entity, Home, Values, bury, spec_of, stored_values
 from playhall.engine.specs import KindSpec
 
 __all__ = ["Flush", "Patches", "Scope", "Tracked", "Tracker", "Untold"]
 
 MAX_PATCHES = 16
-# What the owner believes is not known, but that it is not the room's value.
-_UNKNOWN: Any = object()
 
 Range = tuple[int, int]
 """A half-open range of a bytes field."""
@@ -172,7 +170,7 @@ class Tracked(Home):
         """Return the mask of the fields that are not as the owner believes, and note that it is told."""
         mask = 0
         for index, believed in self.believed.items():
-            if believed is _UNKNOWN or not self.spec.fields[index].type.same(self.values[index], believed):
+            if not self.spec.fields[index].type.same(self.values[index], believed):
                 self.corrected_at[index] = version
                 mask |= 1 << index
         return mask
@@ -244,11 +242,11 @@ class Tracked(Home):
             self._tracker.touch(self)
 
     def _note_beliefs(self, mask: int) -> None:
-        # In arrays (see `rows`) what was there before may have been written over.
-        known = type(self.values) is list
+        values = self.values
         for index in range(mask.bit_length()):
             if mask >> index & 1 and index not in self.believed:
-                self.believed[index] = self.values[index] if known else _UNKNOWN
+                # In arrays (see `rows`) the new value may be in place already.
+                self.believed[index] = values.told(index) if isinstance(values, Values) else values[index]
 
 
 @dataclass(slots=True)

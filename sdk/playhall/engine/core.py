@@ -34,9 +34,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from playhall.engine.answering import Answering
+from playhall.engine.answers import Moment
 from playhall.engine.bans import Bans
 from playhall.engine.bots import Bots, is_bot
-from playhall.engine.codes import ERRORS, CloseCode, ErrorCode
+from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection, JsonOut
 from playhall.engine.connections import Connections
 from playhall.engine.entities import Entities
@@ -45,8 +47,8 @@ from playhall.engine.faults import error_text
 from playhall.engine.frames import (
     Call,
     Message,
-    ReplyError,
     Unreliable,
+    Write,
     decode_client,
     encode_payload,
     encode_server,
@@ -55,6 +57,7 @@ from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room, summarise
 from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal, RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
+    AnswerOut,
     AwaitOut,
     BaseOut,
     CancelOut,
@@ -89,8 +92,10 @@ from playhall.engine.statelog import (
     write_record,
 )
 from playhall.engine.tracking import Flush
+from playhall.engine.writes import OwnerWrites
 
 __all__ = [
+    "AnswerOut",
     "AwaitOut",
     "BaseOut",
     "CancelOut",
@@ -162,6 +167,7 @@ class RoomCore:
         self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock)
         self._journal = Journal(self._runtime.emit, self._base)
         self._next_id_written = self._runtime.store.next_id
+        self._answering = Answering(self._runtime, room_class._handlers, self)
         self._connections: Connections | None = None
         self._bans = Bans()
         self._retention_due = 0.0
@@ -175,6 +181,7 @@ class RoomCore:
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
         self._roster: Roster
+        self._writes: OwnerWrites
         self.entities = Entities(self._runtime.store)
         self.presence = Presence(self._runtime.presence)
         self.log = self._runtime.log
@@ -186,6 +193,18 @@ class RoomCore:
     @property
     def version(self) -> int:
         return self._runtime.version
+
+    @property
+    def dirty(self) -> bool:
+        """Whether anything has changed since the last flush, so that the next one has a version of its own."""
+        runtime = self._runtime
+        return (
+            runtime.tracker.dirty
+            or runtime.retention.dirty
+            or runtime.store.next_id != self._next_id_written
+            or self._bans.dirty
+            or self._roster.dirty
+        )
 
     @property
     def tick_number(self) -> int:
@@ -227,6 +246,7 @@ class RoomCore:
             people=lambda: self.connection_count,
             make_space=self._make_space_in_presence,
         )
+        self._writes = OwnerWrites(self._runtime, self.room)
         self._connections = Connections(
             self._runtime,
             self.room,
@@ -257,6 +277,9 @@ class RoomCore:
         self._timer_key = None
         if self.status is not Status.ACTIVE or self._connections is None:
             return False
+        self._writes.apply_of(request.player)
+        if self.status is not Status.ACTIVE:
+            return False
         self._connections.join(link, request)
         return True
 
@@ -271,6 +294,21 @@ class RoomCore:
         elif not found.keep(frame):
             self._close(found, CloseCode.LIMIT_EXCEEDED, "too much was sent before the join was done")
 
+    def request(self, token: int, message: Any, now: Now) -> bool:
+        """A backend's request, for `on_request`: what JSON holds, or bytes. `token` is one not used before.
+
+        Returns False, and does nothing, unless the room is ACTIVE. Otherwise answered by one AnswerOut. For a
+        room without connections, the time after which it hibernates begins anew.
+        """
+        self._runtime.now = now
+        self._timer_key = None
+        if self.status is not Status.ACTIVE or self._connections is None:
+            return False
+        if self._connections.empty_since is not None:
+            self._connections.empty_since = now.mono
+        self._answering.request(token, message)
+        return True
+
     def leave(self, link: int, clean: bool, now: Now) -> None:
         """A link's connection is gone; `clean`: the player left on purpose. Unknown links are ignored."""
         self._runtime.now = now
@@ -279,6 +317,7 @@ class RoomCore:
         if found is not None and self._connections is not None:
             fields = {"player": found.player, "clean": clean}
             self._runtime.emit(LogOut("debug", "room.connection_left", fields))
+            self._writes.apply_of(found.player)
             self._connections.leave(link)
 
     def drained(self, link: int, total_bytes: int, now: Now) -> None:
@@ -355,6 +394,8 @@ class RoomCore:
         """The state store has everything up to this version."""
         self._runtime.now = now
         self._journal.durable = max(self._journal.durable, version)
+        self._answering.release()
+        self._close_if_asked()
         self._go_on_closing()
 
     def need_base(self, now: Now) -> None:
@@ -365,10 +406,10 @@ class RoomCore:
             self._flush_to_base()
 
     def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
-        """An awaitable has ended. Hooks return nothing, so `result` is of no account."""
+        """An awaitable has ended. `result` is what it came to; of account where room code answers."""
         self._runtime.now = now
         self._timer_key = None
-        self._runtime.hooks.settle(token, error)
+        self._runtime.hooks.settle(token, error, result)
         self._go_on_closing()
 
     def hibernate(self, now: Now, *, move: bool = False) -> None:
@@ -532,6 +573,7 @@ class RoomCore:
                     CloseOut(link.number, CloseCode.ROOM_STOPPED, "the room stopped by an error")
                 )
             self._connections.forget_all()
+        self._answering.stop("the room stopped by an error")
         self._runtime.hooks.stop()
         if error is None:
             self._runtime.emit(LogOut("error", "room.stopped", {"error": reason}))
@@ -542,6 +584,9 @@ class RoomCore:
     def _tick(self) -> None:
         self._runtime.tick += 1
         self._runtime.presence.settle()
+        self._writes.apply()
+        if self.status is not Status.ACTIVE:
+            return
         self._roster.tick()
         if self.status is not Status.ACTIVE:
             return
@@ -586,6 +631,23 @@ class RoomCore:
         if self._connections is not None:
             links = self._connections.links
             runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
+        self._answering.flushed(self._last_moment)
+
+    @property
+    def _last_moment(self) -> Moment:
+        return Moment(self._runtime.version, self._journal.last)
+
+    # What Answering asks
+
+    def next_moment(self) -> Moment | None:
+        """When all that has changed so far is told and saved. None: not known before the next flush."""
+        return None if self.dirty else self._last_moment
+
+    def durable_version(self) -> int:
+        return self._journal.durable
+
+    def send_reply(self, link: Link, frame: bytes) -> None:
+        self._send([link], frame, unreliable=False)
 
     def _stamp(self) -> Flush | None:
         """Give what has changed its version. None: a column holds what does not fit, and that is the end."""
@@ -656,9 +718,10 @@ class RoomCore:
             self._runtime.recorder.received(link.player, data, self._runtime.now.wall, self._runtime.tick)
         if isinstance(frame, Message | Unreliable):
             self._handle_message(link, frame)
+        elif isinstance(frame, Write):
+            self._writes.receive(link, frame)
         elif isinstance(frame, Call):
-            reply = ReplyError(frame.call, ERRORS[ErrorCode.UNKNOWN].http, f"no such call: {frame.name}")
-            self._send([link], encode_server(reply), unreliable=False)
+            self._answering.call(link, frame)
 
     def _handle_message(self, link: Link, frame: Message | Unreliable) -> None:
         if not self._runtime.hooks.has_room(link.number):
@@ -717,7 +780,7 @@ class RoomCore:
         due, mono = self._idle_at(), self._runtime.now.mono
         if due is None or due > mono:
             return
-        if self.shard_heard and not len(self._runtime.hooks):
+        if self.shard_heard and not len(self._runtime.hooks) and not self._answering.held:
             self._begin_closing(CloseCode.HIBERNATED, "the room hibernates", move=False)
         else:
             self._idle_retry_at = mono + IDLE_RETRY_S
@@ -728,22 +791,26 @@ class RoomCore:
         self._close_if_asked()
 
     def _close_if_asked(self) -> None:
-        """Begin to close, if that was asked for and the shard is there to take the last base: a room that
-        closes takes nobody in, so it had better not have to wait.
+        """Begin to close, if that was asked for, no answer waits that is owed to somebody, and the shard is
+        there to take the last base: a room that closes takes nobody in, so it had better not have to wait.
         """
         asked = self._asked
         if asked is None or self.status is not Status.ACTIVE:
             return
-        if self.shard_heard:
+        if self.shard_heard and not self._answering.held:
             self._asked = None
             self._begin_closing(asked.code, asked.reason, move=asked.move)
         elif self._runtime.now.mono >= asked.until:
             self._asked = None
-            self._runtime.warn("room.hibernate_given_up", reason=f"no shard was heard for {ASKED_S:g} s")
+            what = "answers waited" if self.shard_heard else "no shard was heard"
+            self._runtime.warn("room.hibernate_given_up", reason=f"{what} for {ASKED_S:g} s")
 
     def _begin_closing(self, code: CloseCode, reason: str, *, move: bool) -> None:
         if self.status is not Status.ACTIVE or self._connections is None:
             return
+        self._writes.apply()
+        if self.status is not Status.ACTIVE:
+            return  # on_write has asked for it too
         self.status = Status.CLOSING
         self._moves = move and len(self._connections) > 0
         if self._moves:
@@ -790,6 +857,7 @@ class RoomCore:
             self._stop(str(error), None)
             return
         self._last_base_written = True
+        self._answering.flushed(self._last_moment)
         self._go_on_closing()
 
 

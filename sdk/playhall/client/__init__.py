@@ -1,6 +1,7 @@
 """The Python client: bots, native programs, tests and load."""
 
 from playhall.client.entities import ClientEntities
+from playhall.client.net import Net
 from playhall.client.presence import ClientPresence, PresenceEntry
 from playhall.client.room import RoomClient, connect
 from playhall.engine.bots import is_bot
@@ -25,6 +26,7 @@ __all__ = [
     "JsonIn",
     "JsonOut",
     "Message",
+    "Net",
     "PlayhallError",
     "PresenceEntry",
     "ReadOnlyError",

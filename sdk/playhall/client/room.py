@@ -19,7 +19,9 @@ from playhall.client.core import ClientCore, Stats, Status
 from playhall.client.driver import Driver
 from playhall.client.entities import ClientEntities
 from playhall.client.listeners import Listeners, Remove
+from playhall.client.net import Net
 from playhall.client.presence import ClientPresence
+from playhall.client.simulate import SimulatedDial, check_local
 from playhall.client.transport import Dial
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import JsonOut, Message
@@ -49,7 +51,8 @@ class RoomClient(Generic[S, P]):
 
     `url` is the site's origin. `type` is the room's type, left off for the default. `token` is a player
     token, or a guest token of before; without one the player is a new guest. `timeout` is for the first
-    connect alone.
+    connect alone. `simulate` is a network to try the game on: frames take the time it says, and unreliable
+    messages get lost. It is for routers on this machine, and raises ValueError for others.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class RoomClient(Generic[S, P]):
         type: str | None = None,
         token: str | None = None,
         timeout: float = 30.0,
+        simulate: Net | None = None,
         dial: Dial | None = None,
     ) -> None:
         if dial is None:
@@ -70,6 +74,9 @@ class RoomClient(Generic[S, P]):
             from playhall.client.websocket import WebSocketDial
 
             dial = WebSocketDial(url, project)
+        if simulate is not None:
+            check_local(url)
+            dial = SimulatedDial(dial, simulate)
         self._core = ClientCore(
             schema,
             project=project,
@@ -348,9 +355,17 @@ class connect(Generic[S, P]):  # noqa: N801 - used as a function: await it, or e
         type: str | None = None,
         token: str | None = None,
         timeout: float = 30.0,
+        simulate: Net | None = None,
     ) -> None:
         self._client = RoomClient(
-            url, project=project, room=room, schema=schema, type=type, token=token, timeout=timeout
+            url,
+            project=project,
+            room=room,
+            schema=schema,
+            type=type,
+            token=token,
+            timeout=timeout,
+            simulate=simulate,
         )
 
     def __await__(self) -> Generator[Any, None, RoomClient[S, P]]:

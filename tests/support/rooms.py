@@ -41,6 +41,8 @@ from playhall.engine.frames import (
     Resume,
     Unreliable,
     UpdatePart,
+    Write,
+    WriteEntry,
     decode_server,
     encode_client,
 )
@@ -95,7 +97,7 @@ class Replica:
         self.generation, self.version, self.tick = self._welcomed_by, update.version, update.tick
         if update.full:
             self.entities.clear()
-        mine = {id for id, held in self.entities.items() if id == PRIVATE_ID or held.owner == self.player}
+        mine = {id for id, held in self.entities.items() if self._is_mine(id, held)}
         for operation in update.operations:
             self._apply(operation, mine)
 
@@ -109,13 +111,13 @@ class Replica:
                 mine.discard(id)
             case Change(id, values):
                 held = self.entities[id]
-                writable = self.schema.kinds[held.number].writable_mask if id in mine else 0
                 for index, value in values.items():
-                    if not writable >> index & 1:
+                    if id not in mine or not self._writes(held, index):
                         held.values[index] = value
             case Patch(id, index, offset, data):
                 held = self.entities[id]
-                held.values[index] = patched(held.values[index], offset, data)
+                if id not in mine or not self._writes(held, index):
+                    held.values[index] = patched(held.values[index], offset, data)
             case Owner(id, owner):
                 held = self.entities[id]
                 held.owner = owner
@@ -123,6 +125,28 @@ class Replica:
             case Correct(id, values):
                 for index, value in values.items():
                     self.entities[id].values[index] = value
+
+    def _is_mine(self, id: int, held: Held) -> bool:
+        if id >= FIRST_PRESENCE_ID:
+            return bool(held.values[0] == self.player)
+        return id == PRIVATE_ID or held.owner == self.player
+
+    def _writes(self, held: Held, index: int) -> bool:
+        """Whether the owner writes this field: other changes of it than corrections are ignored."""
+        field = self.schema.kinds[held.number].fields[index]
+        return field.writable or (self.schema.classes[held.number] is PresenceRow and field.name == "status")
+
+    def write(self, id: int, **values: Any) -> Write:
+        """Write to one's own entity, and return the frame that tells the room."""
+        held = self.entities[id]
+        spec = self.schema.kinds[held.number]
+        stored = {
+            spec.by_name[name].index: spec.by_name[name].accept(spec.name, id, value)
+            for name, value in values.items()
+        }
+        for index, value in stored.items():
+            held.values[index] = value
+        return Write(self.version, (WriteEntry(id, held.number, spec, stored),))
 
     def resume(self) -> Resume:
         ids = tuple(sorted(id for id in self.entities if id not in (SHARED_ID, PRIVATE_ID)))
@@ -287,6 +311,10 @@ class Driver:
     def receive(self, client: TestClient, frame: bytes) -> None:
         self.core.receive(client.link, frame, self.now)
         self.pump()
+
+    def write(self, client: TestClient, id: int, **values: Any) -> None:
+        """Have the client write fields of an entity it holds."""
+        self.receive(client, encode_client(client.replica.write(id, **values)))
 
     def drain(self, client: TestClient, total: int | None = None) -> None:
         self.core.drained(client.link, client.received if total is None else total, self.now)

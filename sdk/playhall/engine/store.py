@@ -107,6 +107,10 @@ class EntityStore:
         tracked = self._tracked.get(id)
         return None if tracked is None else tracked.entity
 
+    def tracked_of(self, id: int) -> Tracked | None:
+        """Return what is tracked of an entity, or None where there is none of this id."""
+        return self._tracked.get(id)
+
     def holds(self, entity: Entity) -> bool:
         """Whether this very entity is in the room."""
         tracked = self._tracked.get(entity._id) if entity._id is not None else None

@@ -147,9 +147,9 @@ def test_what_does_not_fit_raises_and_changes_nothing(driver: Driver, values: An
 def test_a_status_set_by_the_room_corrects_what_the_player_shows_itself(driver: Driver) -> None:
     ann = driver.join("ann")
     driver.tick()
-    # The player has shown itself another status, which the room never got.
-    [row] = [held for held in ann.replica.entities.values() if held.values[0] == "ann"]
-    row.values[2] = type(row.values[2])("mine", b'"mine"')
+    [row] = [id for id, held in ann.replica.entities.items() if held.values[0] == "ann"]
+    driver.write(ann, row, status="mine")
+    driver.tick()
     driver.room.presence.set("ann", status=None)
     driver.tick()
     assert ann.replica.presence()["ann"]["status"] is None

@@ -7,27 +7,34 @@ import type { Payload } from "./core/frames.js";
 import { Listeners } from "./core/listeners.js";
 import type { CoreEvent, Output, Status } from "./core/outputs.js";
 import { isPresence } from "./core/replica.js";
-import type { Schema } from "./core/schema.js";
+import type { CallKind, Calls, Schema } from "./core/schema.js";
 import type { Stats } from "./core/stats.js";
+import { CloseCode } from "./gen/codes.js";
 import { GuestToken } from "./guest.js";
 import { forgetReload } from "./reload.js";
 import { Discovery } from "./transport/discovery.js";
+import { simulated, type Simulation } from "./transport/simulate.js";
 import type { Dial, Transport } from "./transport/transport.js";
 import { websocketDialer } from "./transport/websocket.js";
 import { VERSION } from "./version.js";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
+const DEFAULT_CALL_TIMEOUT_MS = 10_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** A connection that holds back more than this takes no more. */
+const MAX_UNSENT_BYTES = 2 ** 20;
+/** And what may be lost is, behind more than this. It is much because a browser counts all that one turn has sent. */
+const MAX_UNSENT_UNRELIABLE_BYTES = 2 ** 16;
 /** How many messages that came before the first state wait for a listener. */
 const MAX_EARLY_MESSAGES = 64;
 
-export interface ConnectOptions<State, Private> {
+export interface ConnectOptions<State, Private, C extends Calls = Calls> {
   /** The site's origin, such as `location.origin`. */
   readonly url: string;
   readonly project: string;
   readonly room: string;
   /** From the module that `playhall gen` writes. */
-  readonly schema: Schema<State, Private>;
+  readonly schema: Schema<State, Private, unknown, C>;
   /** The type of room; `default` if not given. */
   readonly type?: string;
   /** The player's token, from your backend. Without one the player is a guest. */
@@ -38,6 +45,28 @@ export interface ConnectOptions<State, Private> {
   readonly onWaking?: () => void;
   /** How to open connections; a WebSocket to the address `url` names if not given. */
   readonly dial?: Dial;
+  /** Try the game on a bad network, during development: refused where `url` is not on this machine. */
+  readonly simulate?: Simulation;
+}
+
+export interface CallOptions {
+  /** How long to wait for the answer; 10,000 if not given. */
+  readonly timeoutMs?: number;
+}
+
+/** What `call` takes after the name: `args` may be left out where no field is required. */
+type CallParameters<K> =
+  K extends CallKind<infer Args>
+    ? object extends Args
+      ? [args?: Args, options?: CallOptions]
+      : [args: Args, options?: CallOptions]
+    : never;
+
+type ReplyOf<K> = K extends CallKind<unknown, infer Reply> ? Reply : never;
+
+interface Answer {
+  readonly resolve: (answer: Payload) => void;
+  readonly reject: (error: PlayhallError) => void;
 }
 
 export interface RoomEvents {
@@ -60,16 +89,16 @@ export interface RoomEvents {
 }
 
 /** Connect to a room; resolves once its whole state is in. Rejects with PlayhallError. */
-export async function connect<State, Private>(
-  options: ConnectOptions<State, Private>,
-): Promise<RoomClient<State, Private>> {
+export async function connect<State, Private, C extends Calls>(
+  options: ConnectOptions<State, Private, C>,
+): Promise<RoomClient<State, Private, C>> {
   const client = new RoomClient(options);
   await client.ready;
   return client;
 }
 
 /** One player in one room. It connects at once; listeners added before awaiting `ready` hear of the first state. */
-export class RoomClient<State = unknown, Private = unknown> {
+export class RoomClient<State = unknown, Private = unknown, C extends Calls = Calls> {
   /** Resolves once the room's whole state is in; rejects with PlayhallError. */
   readonly ready: Promise<void>;
   readonly entities: Entities;
@@ -78,13 +107,14 @@ export class RoomClient<State = unknown, Private = unknown> {
   readonly #dial: Dial;
   readonly #guest: GuestToken;
   readonly #listeners = new Listeners<keyof RoomEvents, unknown[]>();
+  readonly #calls = new Map<number, Answer>();
   readonly #earlyMessages: [Payload, boolean][] = [];
   #transport: Transport | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isTelling = false;
   #settle!: { resolve: () => void; reject: (error: PlayhallError) => void };
 
-  constructor(options: ConnectOptions<State, Private>) {
+  constructor(options: ConnectOptions<State, Private, C>) {
     const { url, project, room, schema, type = "", token = "", timeout = DEFAULT_TIMEOUT_MS } = options;
     this.#guest = new GuestToken(project);
     this.#core = new ClientCore({
@@ -98,10 +128,12 @@ export class RoomClient<State = unknown, Private = unknown> {
       sdk: `playhall-web/${VERSION}`,
       timeoutMs: timeout,
       random: Math.random,
+      wrote: () => queueMicrotask(() => this.#do((now) => this.#core.timer(now))),
     });
-    this.#dial = options.dial ?? websocketDialer(new Discovery(url, project, Math.random));
+    const dial = options.dial ?? websocketDialer(new Discovery(url, project, Math.random));
+    this.#dial = options.simulate === undefined ? dial : simulated(dial, options.simulate, url);
     this.entities = new Entities(this.#core.replica, schema.kinds, () => this.#core.player);
-    this.presence = new PresenceList(this.#core.replica);
+    this.presence = new PresenceList(this.#core.replica, (status) => this.#core.setStatus(status));
     this.ready = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
     // Whoever listens to `closed` instead of awaiting this has been told.
     this.ready.catch(() => undefined);
@@ -165,17 +197,51 @@ export class RoomClient<State = unknown, Private = unknown> {
   }
 
   /**
-   * Send a JSON value, or a Uint8Array, to the room. Returns false while the client is coming back: the message is
-   * dropped, as one on its way when the connection broke would be. Throws before `ready` and once closed, and for what
-   * cannot be sent (over 65,536 bytes, or no JSON).
+   * Send a JSON value, or a Uint8Array, to the room. An `unreliable` one may be lost or overtaken. Returns false while
+   * the client is coming back: the message is dropped, as one on its way when the connection broke would be; and for an
+   * unreliable one while the connection is backed up. Throws before `ready` and once closed, while over a megabyte waits
+   * to leave, and for what cannot be sent (over 65,536 bytes, or no JSON).
    */
   send(message: unknown, options: { unreliable?: boolean } = {}): boolean {
-    return this.#do(() => this.#core.send(message, options.unreliable ?? false));
+    const unreliable = options.unreliable ?? false;
+    if (unreliable && this.#unsentBytes > MAX_UNSENT_UNRELIABLE_BYTES) return false;
+    this.#checkUnsent();
+    return this.#do(() => this.#core.send(message, unreliable));
   }
 
-  /** Leave the room on purpose. The room is told, and the client is done: it says nothing more. */
+  get #unsentBytes(): number {
+    return this.#transport?.unsentBytes ?? 0;
+  }
+
+  #checkUnsent(): void {
+    if (this.#unsentBytes <= MAX_UNSENT_BYTES) return;
+    throw new PlayhallError(CloseCode.LIMIT_EXCEEDED, "The connection does not take what was sent before.");
+  }
+
+  /**
+   * Ask the room, and resolve to its reply; what the room changed to answer is seen by then. Rejects with PlayhallError:
+   * code 422 where room code refused or failed, 404 where the room knows no such call, 429 over 32 calls without an
+   * answer, and 0 where no answer came: in time, before the connection or the room was lost, or at all, while the client
+   * is not connected. Whether the room did what it was asked is unknown then, and nothing is asked twice. Throws before
+   * `ready`, and for arguments that cannot be sent.
+   */
+  call<N extends keyof C & string>(name: N, ...rest: CallParameters<C[N]>): Promise<ReplyOf<C[N]>> {
+    const [args = {}, { timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = {}] = rest as [unknown?, CallOptions?];
+    this.#checkUnsent();
+    const call = this.#core.call(name, args, timeoutMs, performance.now());
+    const answered = new Promise<unknown>((resolve, reject) => this.#calls.set(call, { resolve, reject }));
+    this.#carryOut();
+    return answered as Promise<ReplyOf<C[N]>>;
+  }
+
+  /** The same as `on("tick", callback)`. */
+  onTick(callback: (tick: number) => void): () => void {
+    return this.on("tick", callback);
+  }
+
+  /** Leave the room on purpose. What was written is sent, the room is told, and the client says nothing more. */
   leave(): void {
-    this.#do(() => this.#core.leave());
+    this.#do((now) => this.#core.leave(now));
     this.#settle.reject(new PlayhallError(0, "The room was left before it was ready."));
   }
 
@@ -240,13 +306,15 @@ export class RoomClient<State = unknown, Private = unknown> {
         forgetReload();
         return this.#settle.resolve();
       case "updated":
-        for (const happening of event.happenings) {
-          if (isPresence(happening.cell)) this.presence.tell(happening);
-          else this.entities.tell(happening);
-        }
+        for (const happening of event.happenings) if (!isPresence(happening.cell)) this.entities.tell(happening);
+        for (const happening of event.happenings) if (isPresence(happening.cell)) this.presence.tell(happening);
         return this.#listeners.emit("tick", event.tick);
       case "message":
         return this.#tellMessage(event.payload, event.unreliable);
+      case "answered":
+        return this.#answer(event.call).resolve(event.answer);
+      case "failed":
+        return this.#answer(event.call).reject(event.error);
       case "disconnected":
         return this.#listeners.emit("disconnected", event.code);
       case "closed":
@@ -259,6 +327,12 @@ export class RoomClient<State = unknown, Private = unknown> {
       default:
         return this.#listeners.emit(event.name);
     }
+  }
+
+  #answer(call: number): Answer {
+    const answer = this.#calls.get(call)!;
+    this.#calls.delete(call);
+    return answer;
   }
 
   #tellMessage(payload: Payload, unreliable: boolean): void {

@@ -341,7 +341,7 @@ describe("sleep", () => {
 describe("leaving", () => {
   test("the room is told, the connection closes, and nothing more is said", () => {
     const driver = joined();
-    driver.do(() => driver.core.leave());
+    driver.do((now) => driver.core.leave(now));
     expect(driver.sentOf(FrameType.LEAVE)).toHaveLength(1);
     expect(driver.closes).toEqual([{ code: 1_000, reason: "" }]);
     driver.receive(update({ change: [{ id: 0, kind: Board, values: { moves: 4 } }] }));

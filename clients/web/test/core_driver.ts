@@ -23,6 +23,8 @@ export class Driver {
   readonly closes: { code: number; reason: string }[] = [];
   readonly tokens: string[] = [];
   opens = 0;
+  /** How often the core asked for a turn to send what was written. */
+  turns = 0;
 
   constructor(options: Partial<CoreOptions> = {}) {
     this.core = new ClientCore({
@@ -36,6 +38,7 @@ export class Driver {
       sdk: "test",
       timeoutMs: 30_000,
       random: () => 0.5,
+      wrote: () => void this.turns++,
       ...options,
     });
     this.do((now) => this.core.start(now));
@@ -85,6 +88,11 @@ export class Driver {
 
   names(): string[] {
     return this.events.map(({ name }) => name);
+  }
+
+  /** End the turn of the page: what it wrote goes out, if that is due. */
+  endTurn(): void {
+    this.do((now) => this.core.timer(now));
   }
 
   /** Forget what was said so far. */

@@ -23,7 +23,7 @@ import {
 class Room {
   readonly driver = new Driver();
   readonly entities = new Entities(this.driver.core.replica, schema.kinds, () => this.driver.core.player);
-  readonly presence = new PresenceList(this.driver.core.replica);
+  readonly presence = new PresenceList(this.driver.core.replica, (status) => this.driver.core.setStatus(status));
   readonly told: string[] = [];
   #read = 0;
 

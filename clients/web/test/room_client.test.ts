@@ -21,6 +21,8 @@ import {
 
 /** The other end of each connection a client makes. */
 class Server {
+  /** What the client's connection holds back. */
+  unsentBytes = 0;
   readonly connections: { handlers: TransportHandlers; sent: Uint8Array[]; closed: [number, string] | null }[] = [];
 
   readonly options: ConnectOptions<Board, Mine> = {
@@ -31,7 +33,11 @@ class Server {
     dial: (handlers) => {
       const connection = { handlers, sent: [] as Uint8Array[], closed: null as [number, string] | null };
       this.connections.push(connection);
+      const server = this;
       return {
+        get unsentBytes() {
+          return server.unsentBytes;
+        },
         send: (frame) => void connection.sent.push(frame),
         close: (code, reason) => void (connection.closed = [code, reason]),
       };

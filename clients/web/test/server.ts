@@ -1,7 +1,8 @@
 // A server's side of the protocol, as far as tests of the client play it.
 
 import { FrameType } from "../src/core/frames.js";
-import { defineSchema, kind, type Entity, type Kind, type Schema } from "../src/core/schema.js";
+import { call, defineSchema, kind, type Entity, type Kind, type Schema } from "../src/core/schema.js";
+import { formatJson } from "../src/core/json.js";
 import { Writer } from "../src/core/values.js";
 
 export interface Dot extends Entity {
@@ -34,12 +35,42 @@ export const Mine = kind<Mine>("mine", [
   { name: "volume", type: "u8", writable: true },
 ]);
 
+/** What a player draws with; its owner writes it. */
+export interface Pen extends Entity {
+  x: number;
+  label: string;
+  ink: Uint8Array;
+  style: { readonly width: number } | null;
+  level: number;
+  readonly colour: number;
+}
+export const Pen = kind<Pen>("pen", [
+  { name: "x", type: "f32", writable: true },
+  { name: "label", type: "str", writable: true },
+  { name: "ink", type: "bytes", writable: true },
+  { name: "style", type: "json", writable: true },
+  { name: "level", type: "q8", lo: 0, hi: 1, writable: true },
+  { name: "colour", type: "u8" },
+]);
+
+export interface Buy {
+  readonly item: "ring" | "halo";
+  readonly count?: number;
+}
+export interface Wait {
+  readonly seconds?: number;
+}
+
 export const schema = defineSchema({
   hash: "00112233445566778899aabbccddeeff",
-  entities: [Dot, Chunk],
+  entities: [Dot, Chunk, Pen],
   state: Board,
   private: Mine,
   input: null,
+  calls: {
+    buy: call<Buy, number>(),
+    wait: call<Wait, null>(),
+  },
 });
 
 export const FIRST_PRESENCE = 2 ** 31;
@@ -156,6 +187,23 @@ export function fullState(fields: PartFields = {}): Uint8Array {
 
 export function message(text: string): Uint8Array {
   return new Writer().u8(FrameType.MESSAGE).u8(0).raw(new TextEncoder().encode(text)).finish();
+}
+
+export function unreliable(text: string): Uint8Array {
+  return new Writer().u8(FrameType.UNRELIABLE).u8(0).raw(new TextEncoder().encode(text)).finish();
+}
+
+export function reply(call: number, value: unknown): Uint8Array {
+  return new Writer()
+    .u8(FrameType.REPLY)
+    .varint(call)
+    .u8(0)
+    .raw(new TextEncoder().encode(formatJson(value)))
+    .finish();
+}
+
+export function refusal(call: number, code: number, text: string): Uint8Array {
+  return new Writer().u8(FrameType.REPLY).varint(call).u8(4).u16(code).raw(new TextEncoder().encode(text)).finish();
 }
 
 export function pong(nonce: number, tick: number, fraction = 0): Uint8Array {

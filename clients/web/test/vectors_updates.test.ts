@@ -10,9 +10,11 @@ import { schemaOf } from "./vectors_schema.js";
 const file = readVectors("updates");
 const schema = schemaOf(file["schema"]);
 
+const READ_ONLY = { write: () => undefined, patch: () => undefined };
+
 /** A client after a welcome with version 0 and tick 40. */
 class Holder {
-  readonly replica = new Replica();
+  readonly replica = new Replica(READ_ONLY);
   readonly #updates: UpdateAssembler;
   readonly #player: string;
   #at = { version: 0, tick: 40 };

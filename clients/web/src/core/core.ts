@@ -10,10 +10,12 @@
 import { CloseCode } from "../gen/codes.js";
 import { UpdateAssembler } from "./assembler.js";
 import { Backoff, parseReason, reconnectOf } from "./backoff.js";
+import { Calls } from "./calls.js";
 import { RoomClock } from "./clock.js";
 import { closeError, PlayhallError, ProtocolError } from "./errors.js";
 import {
   decodeServerFrame,
+  encodeCall,
   encodeHello,
   encodeLeave,
   encodeMessage,
@@ -26,6 +28,13 @@ import { Heartbeat } from "./heartbeat.js";
 import type { CoreEvent, CoreOptions, Output, Status } from "./outputs.js";
 import { Replica } from "./replica.js";
 import { Stats } from "./stats.js";
+import { Writes } from "./writes.js";
+
+/** What `stats.received` counts a frame as. */
+function categoryOf(frame: ServerFrame): string {
+  if (frame.type === "message" && frame.unreliable) return "unreliable";
+  return frame.type === "error" ? "reply" : frame.type;
+}
 
 type Phase = "idle" | "waiting" | "dialing" | "greeting" | "loading" | "live" | "closed";
 
@@ -33,15 +42,19 @@ const NORMAL_CLOSE = 1_000;
 const ABNORMAL_CLOSE = 1_006;
 /** A welcome, and then each part of the state, must come within this. The server's own limits are well below. */
 const PROGRESS_MS = 30_000;
+/** What was written and not sent goes out with a leave, but no more frames of it. */
+const MAX_LAST_WRITES = 16;
 
 export class ClientCore {
-  readonly replica = new Replica();
+  readonly replica: Replica;
   readonly clock = new RoomClock();
   readonly stats = new Stats();
   readonly #options: CoreOptions;
   readonly #backoff: Backoff;
   readonly #heartbeat = new Heartbeat();
   readonly #updates: UpdateAssembler;
+  readonly #writes: Writes;
+  readonly #calls = new Calls();
   #outputs: Output[] = [];
   #phase: Phase = "idle";
   #status: Status = "connecting";
@@ -69,6 +82,8 @@ export class ClientCore {
     this.#options = options;
     this.#guestToken = options.guestToken;
     this.#backoff = new Backoff(options.random);
+    this.#writes = new Writes(options.schema, (cell) => this.replica.get(cell.id) === cell, options.wrote);
+    this.replica = new Replica(this.#writes);
     this.#updates = new UpdateAssembler(options.schema, (id) => this.replica.get(id)?.kind);
   }
 
@@ -132,7 +147,7 @@ export class ClientCore {
     this.#heartbeat.heard(now);
     try {
       const frame = decodeServerFrame(data);
-      this.stats.count("received", frame.type, data.length);
+      this.stats.count("received", categoryOf(frame), data.length);
       this.#handle(frame, now);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
@@ -173,12 +188,21 @@ export class ClientCore {
     else {
       const nonce = this.#heartbeat.due(now);
       if (nonce !== null) this.#send("ping", encodePing(nonce), true);
+      if (now >= this.#writes.next()) this.#sendWrites(now);
     }
+    for (const call of this.#calls.late(now)) this.#fail(call, "was not answered in time");
   }
 
   /** When `timer` is due next; Infinity for never. */
   nextTimer(): number {
-    return Math.min(this.#retryAt, this.#connectBy, this.#progressBy, this.#heartbeat.next());
+    return Math.min(
+      this.#retryAt,
+      this.#connectBy,
+      this.#progressBy,
+      this.#heartbeat.next(),
+      this.#writes.next(),
+      this.#calls.next(),
+    );
   }
 
   takeOutputs(): Output[] {
@@ -194,16 +218,44 @@ export class ClientCore {
     if (this.#status === "connecting" || this.#status === "closed") {
       throw new PlayhallError(0, `The client is ${this.#status} and cannot send.`);
     }
-    const seen = this.#phase === "live" ? this.#tick + 1 : 0;
-    const frame = encodeMessage(payload, seen, unreliable);
+    const frame = encodeMessage(payload, this.#seen(), unreliable);
     if (this.#status !== "open") return false;
     this.#send(unreliable ? "unreliable" : "message", frame, unreliable);
     return true;
   }
 
-  /** Leave on purpose: the room is told, and nothing comes back. */
-  leave(): void {
+  /**
+   * Call a handler of the room. Returns the number under which `answered` or `failed` will speak of it, once. Throws
+   * before the first state, and for what cannot be sent.
+   */
+  call(name: string, args: unknown, timeoutMs: number, now: number): number {
+    if (this.#status === "connecting") throw new PlayhallError(0, "The client is connecting and cannot call.");
+    if (!(timeoutMs > 0)) throw new RangeError(`${timeoutMs} ms is no time to wait for an answer`);
+    const call = this.#calls.claim();
+    const frame = encodeCall(call, this.#seen(), name, args);
+    this.#calls.wait(call, name, now + timeoutMs);
+    if (this.#status === "open") this.#send("call", frame);
+    else this.#fail(call, `was not sent: the client is ${this.#status}`);
+    return call;
+  }
+
+  #seen(): number {
+    return this.#phase === "live" ? this.#tick + 1 : 0;
+  }
+
+  /** Set the player's own status. Throws before the first state, and once closed. */
+  setStatus(status: unknown): void {
+    const own = this.replica.presenceOf(this.#player);
+    if (own === undefined || this.#status === "closed") {
+      throw new PlayhallError(0, "The player is not in the room, and has no status.");
+    }
+    this.#writes.setStatus(own, status);
+  }
+
+  /** Leave on purpose: the room is told, after what was written, and nothing comes back. */
+  leave(now: number): void {
     if (this.#phase === "closed") return;
+    for (let frames = 0; frames < MAX_LAST_WRITES && this.#writes.next() !== Infinity; frames++) this.#sendWrites(now);
     if (this.#isOpen()) this.#send("leave", encodeLeave());
     this.#output({ type: "close", code: NORMAL_CLOSE, reason: "" });
     this.#end();
@@ -235,6 +287,8 @@ export class ClientCore {
     this.#updates.abandon();
     this.#progressBy = Infinity;
     this.#isAsleep = false;
+    this.#writes.drop();
+    this.#failCalls("was lost with the connection");
     if (this.#status !== "open") return;
     this.#status = "reconnecting";
     this.#event({ name: "disconnected", code });
@@ -270,6 +324,8 @@ export class ClientCore {
     this.#phase = "closed";
     this.#status = "closed";
     this.#isAsleep = false;
+    this.#writes.end();
+    this.#failCalls("has no answer: the client is closed");
     this.#heartbeat.stop();
     this.#retryAt = this.#connectBy = this.#progressBy = Infinity;
   }
@@ -289,6 +345,14 @@ export class ClientCore {
         if (frame.unreliable && this.#welcomed === null) return;
         this.#inRoom("a message");
         return this.#event({ name: "message", payload: frame.payload, unreliable: frame.unreliable });
+      case "reply":
+        if (this.#calls.end(frame.call) !== undefined)
+          this.#event({ name: "answered", call: frame.call, answer: frame.payload });
+        return;
+      case "error":
+        if (this.#calls.end(frame.call) !== undefined)
+          this.#event({ name: "failed", call: frame.call, error: new PlayhallError(frame.code, frame.text) });
+        return;
       case "pong": {
         const rtt = this.#heartbeat.roundTrip(frame.nonce, now);
         // A tick from before the welcome may be another generation's.
@@ -304,7 +368,7 @@ export class ClientCore {
         return this.#event({ name: "voice", url: frame.url, token: frame.token });
       case "peers":
         return this.#event({ name: "peers", hears: frame.hears, heardBy: frame.heardBy });
-      // Replies and acks answer calls and inputs, and this client sends none. Unknown frames are a newer server's.
+      // Acks answer inputs, and this client sends none. Unknown frames are a newer server's.
     }
   }
 
@@ -323,6 +387,8 @@ export class ClientCore {
     if (welcome.tickRate === 0) throw new ProtocolError("a room has no ticks");
     this.#welcomed = welcome;
     this.#player = welcome.player;
+    // Where a sleeping room wakes, the socket stays; what was written to the state that goes is not sent.
+    this.#writes.drop();
     this.#updates.begin(welcome.version, welcome.tick);
     this.clock.start(welcome.tick, welcome.fraction, welcome.tickRate, now);
     if (welcome.token !== "" && this.#options.token === "") {
@@ -343,6 +409,7 @@ export class ClientCore {
       throw new ProtocolError("a state came in part, of which nothing is held");
     }
     const happenings = this.replica.apply(update.operations, update.full, this.#player);
+    this.#writes.settle(update.operations, update.full);
     this.#generation = welcome.generation;
     this.#version = update.version;
     this.#tick = update.tick;
@@ -354,6 +421,7 @@ export class ClientCore {
   #settle(isAsleep: boolean, now: number): void {
     const was = this.#status;
     this.#phase = "live";
+    this.#writes.open(this.#player, this.#welcomed!.tickRate);
     this.#status = "open";
     this.#isAsleep = isAsleep;
     this.#connectBy = this.#progressBy = Infinity;
@@ -378,6 +446,19 @@ export class ClientCore {
     if (this.#isAsleep) return;
     this.#isAsleep = true;
     this.#event({ name: "sleep" });
+  }
+
+  #sendWrites(now: number): void {
+    this.#send("write", this.#writes.take(this.#version, now));
+  }
+
+  #failCalls(why: string): void {
+    for (const call of this.#calls.all()) this.#fail(call, why);
+  }
+
+  /** There was no answer, and it is unknown whether the room did what it was asked. */
+  #fail(call: number, why: string): void {
+    this.#event({ name: "failed", call, error: new PlayhallError(0, `The call "${this.#calls.end(call)}" ${why}.`) });
   }
 
   #send(category: string, frame: Uint8Array, unreliable = false): void {

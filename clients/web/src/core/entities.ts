@@ -111,10 +111,12 @@ export class Entities {
 /** Who is in the room: one entry per player, whatever else is seen. */
 export class PresenceList implements Iterable<PresenceEntry> {
   readonly #replica: Replica;
+  readonly #setStatus: (status: unknown) => void;
   readonly #listeners = new Listeners<Happening["event"], [entry: PresenceEntry, fields: readonly string[]]>();
 
-  constructor(replica: Replica) {
+  constructor(replica: Replica, setStatus: (status: unknown) => void) {
     this.#replica = replica;
+    this.#setStatus = setStatus;
   }
 
   get size(): number {
@@ -129,10 +131,20 @@ export class PresenceList implements Iterable<PresenceEntry> {
     for (const cell of [...this.#replica.ofKind(Presence).values()]) yield cell.handle as PresenceEntry;
   }
 
+  /**
+   * Set this player's status, any JSON of at most 1 KB (else RangeError). The own entry shows it at once; it is sent at
+   * most once per room tick, and lost if the connection is before that. Throws PlayhallError where the client is not in
+   * the room.
+   */
+  setStatus(status: unknown): void {
+    this.#setStatus(status);
+  }
+
   onJoin(callback: (entry: PresenceEntry) => void): Remove {
     return this.#listeners.add("enter", callback);
   }
 
+  /** `fields` are the names of what changed: `name`, `status`, `connected`. */
   onChange(callback: (entry: PresenceEntry, fields: readonly string[]) => void): Remove {
     return this.#listeners.add("change", callback);
   }

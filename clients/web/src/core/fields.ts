@@ -217,6 +217,14 @@ export function isSame(a: unknown, b: unknown): boolean {
   );
 }
 
+/** A copy of `old` with `data` at `offset`; a gap is filled with zeros. */
+export function patched(old: Uint8Array, offset: number, data: Uint8Array): Uint8Array {
+  const made = new Uint8Array(Math.max(old.length, offset + data.length));
+  made.set(old);
+  made.set(data, offset);
+  return made;
+}
+
 const MASK_BITS = 7;
 
 /** Read which of `fieldCount` fields are present, as their indices in order. */

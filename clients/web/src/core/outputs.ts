@@ -22,6 +22,8 @@ export interface CoreOptions {
   readonly timeoutMs: number;
   /** Numbers from 0 up to 1. */
   readonly random: () => number;
+  /** Something was written that waits to be sent: `timer` is due at the end of the turn. */
+  readonly wrote: () => void;
 }
 
 /** `connecting` until the first state is in, then `open`; `reconnecting` after a loss; `closed` for good. */
@@ -34,6 +36,8 @@ export type CoreEvent =
   | { readonly name: "restored" }
   | { readonly name: "closed"; readonly error: PlayhallError }
   | { readonly name: "message"; readonly payload: Payload; readonly unreliable: boolean }
+  | { readonly name: "answered"; readonly call: number; readonly answer: Payload }
+  | { readonly name: "failed"; readonly call: number; readonly error: PlayhallError }
   | { readonly name: "updated"; readonly happenings: readonly Happening[]; readonly tick: number }
   | { readonly name: "sleep" }
   | { readonly name: "wake" }

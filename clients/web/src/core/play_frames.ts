@@ -6,6 +6,9 @@ import { formatJson } from "./json.js";
 import type { InputKind, Kind } from "./schema.js";
 import { Writer } from "./values.js";
 
+/** The most bytes a write frame may have. */
+export const MAX_WRITE_BYTES = 65_600;
+
 export interface InputEntry {
   readonly tick: number;
   /** 0, or 1 + (256 x tick - view). */
@@ -50,7 +53,7 @@ export interface OwnerWrite {
 export function encodeWrite(seen: number, writes: readonly OwnerWrite[]): Uint8Array {
   const writer = new Writer().u8(FrameType.WRITE).varint(seen).varint(writes.length);
   for (const { id, number, kind, values } of writes) {
-    const present = kind.fields.flatMap((field, index) => (field.name in values ? [index] : []));
+    const present = kind.fields.flatMap((field, index) => (Object.hasOwn(values, field.name) ? [index] : []));
     writer.varint(id).varint(number);
     writeMask(writer, present);
     writeFields(writer, kind, present, values);

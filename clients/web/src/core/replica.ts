@@ -1,7 +1,7 @@
 // What the client holds of a room. An update is applied whole; what it did is returned, for callbacks to run after.
 
-import { isSame } from "./fields.js";
-import { makeCell, type Cell } from "./handles.js";
+import { isSame, patched } from "./fields.js";
+import { makeCell, type Cell, type Home } from "./handles.js";
 import { Presence, type Kind } from "./schema.js";
 import { FIRST_PRESENCE_ID, PRIVATE_ID, STATE_ID, type Operation } from "./updates.js";
 
@@ -13,9 +13,15 @@ export interface Happening {
 }
 
 export class Replica {
+  readonly home: Home;
   readonly #cells = new Map<number, Cell>();
   readonly #byKind = new Map<Kind, Map<number, Cell>>();
   readonly #byPlayer = new Map<string, Cell>();
+
+  /** `home` takes what pages write to the entities. */
+  constructor(home: Home) {
+    this.home = home;
+  }
 
   get(id: number): Cell | undefined {
     return this.#cells.get(id);
@@ -94,7 +100,7 @@ class Changes {
     const cell = this.#replica.get(operation.id);
     if (operation.op === "enter") {
       if (cell !== undefined) this.leave(cell);
-      const entered = makeCell(operation.id, operation.kind, operation.values);
+      const entered = makeCell(operation.id, operation.kind, operation.values, this.#replica.home);
       if (operation.id === PRIVATE_ID) entered.owner = this.#player;
       this.#replica.put(entered);
       this.#entered.add(entered);
@@ -111,8 +117,7 @@ class Changes {
       case "owner":
         return this.#setOwner(cell, operation.owner);
       case "correct":
-        operation.fields.forEach((field, at) => this.#set(cell, field, operation.values[at]));
-        this.#corrected.set(cell, new Set([...(this.#corrected.get(cell) ?? []), ...operation.fields]));
+        return this.#correct(cell, operation.fields, operation.values);
     }
   }
 
@@ -125,12 +130,31 @@ class Changes {
     this.#ownerBefore.delete(cell);
   }
 
-  /** An owner's writable fields are its own: the room's ordinary changes to them are old news. */
   #change(cell: Cell, fields: readonly number[], values: readonly unknown[]): void {
+    fields.forEach((field, at) => {
+      if (!this.#isPlayers(cell, field)) this.#set(cell, field, values[at]);
+    });
+  }
+
+  #correct(cell: Cell, fields: readonly number[], values: readonly unknown[]): void {
     const own = this.#ownedBefore(cell);
     fields.forEach((field, at) => {
-      if (!(own && cell.kind.fields[field]!.writable)) this.#set(cell, field, values[at]);
+      if (own && !isSame(cell.values[field], values[at])) this.#noteCorrection(cell, field);
+      this.#set(cell, field, values[at]);
     });
+  }
+
+  #noteCorrection(cell: Cell, field: number): void {
+    const fields = this.#corrected.get(cell);
+    if (fields === undefined) this.#corrected.set(cell, new Set([field]));
+    else fields.add(field);
+  }
+
+  /** What the player writes is its own: the room's ordinary changes to it are old news. */
+  #isPlayers(cell: Cell, field: number): boolean {
+    const { writable, name } = cell.kind.fields[field]!;
+    if (cell.kind === Presence) return name === "status" && cell.values[0] === this.#player && !this.#entered.has(cell);
+    return writable === true && this.#ownedBefore(cell);
   }
 
   #ownedBefore(cell: Cell): boolean {
@@ -147,11 +171,8 @@ class Changes {
   }
 
   #patch(cell: Cell, field: number, offset: number, data: Uint8Array): void {
-    const old = cell.values[field] as Uint8Array;
-    const patched = new Uint8Array(Math.max(old.length, offset + data.length));
-    patched.set(old);
-    patched.set(data, offset);
-    this.#set(cell, field, patched);
+    if (this.#isPlayers(cell, field)) return;
+    this.#set(cell, field, patched(cell.values[field] as Uint8Array, offset, data));
   }
 
   #setOwner(cell: Cell, owner: string | null): void {

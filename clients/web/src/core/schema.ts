@@ -2,13 +2,21 @@
 
 import { type Field, type FieldCodec, codecOf } from "./fields.js";
 
-/** What every entity has besides the fields of its kind. Entities are the room's: pages read them. */
+/**
+ * What every entity has besides the fields of its kind. Entities are the room's: pages read them, and write only the
+ * writable fields of those this player owns, private state among them.
+ */
 export interface Entity {
   readonly id: number;
   /** The player who owns it, or null: the room. */
   readonly owner: string | null;
   /** The name of its kind. */
   readonly kind: string;
+  /**
+   * Write bytes into a writable `bytes` field of an entity this player owns; a gap is filled with zeros. The field then
+   * holds a new array.
+   */
+  patch(field: string, offset: number, bytes: Uint8Array): void;
 }
 
 declare const TYPE: unique symbol;
@@ -30,7 +38,15 @@ export interface InputKind<T = unknown> {
   readonly [TYPE]?: T;
 }
 
-export interface Schema<State = unknown, Private = unknown, Input = unknown> {
+/** A call that the room answers. `Args` is what is sent, `Reply` what comes back. */
+export interface CallKind<Args = unknown, Reply = unknown> {
+  readonly [TYPE]?: [Args, Reply];
+}
+
+/** The calls of a schema, by name. */
+export type Calls = Readonly<Record<string, CallKind>>;
+
+export interface Schema<State = unknown, Private = unknown, Input = unknown, C extends Calls = Calls> {
   /** 32 hexadecimal digits; the room's build must have the same. */
   readonly hash: string;
   readonly entities: readonly Kind[];
@@ -39,6 +55,8 @@ export interface Schema<State = unknown, Private = unknown, Input = unknown> {
   readonly input: InputKind | null;
   /** Every kind at its number, presence last. */
   readonly kinds: readonly Kind[];
+  /** For their types: the room may know other ones. */
+  readonly calls: C;
   readonly [TYPE]?: [State, Private, Input];
 }
 
@@ -74,15 +92,27 @@ export function input<T>(name: string, fields: readonly Field[]): InputKind<T> {
   return Object.freeze({ name, fields, codecs: fields.map(codecOf) });
 }
 
+/** Called by the generated module, for each call. */
+export function call<Args, Reply>(): CallKind<Args, Reply> {
+  return Object.freeze({});
+}
+
 /** Called by the generated module, last. */
-export function defineSchema<S extends Kind | null, P extends Kind | null, I extends InputKind | null>(declared: {
+export function defineSchema<
+  S extends Kind | null,
+  P extends Kind | null,
+  I extends InputKind | null,
+  C extends Calls = {},
+>(declared: {
   hash: string;
   entities: readonly Kind[];
   state: S;
   private: P;
   input: I;
-}): Schema<EntityOf<S>, EntityOf<P>, InputOf<I>> {
+  calls?: C;
+}): Schema<EntityOf<S>, EntityOf<P>, InputOf<I>, C> {
   if (!/^[0-9a-f]{32}$/.test(declared.hash)) throw new TypeError("a schema's hash has 32 hexadecimal digits");
   const singles = [declared.state, declared.private].filter((single): single is NonNullable<S | P> => single !== null);
-  return Object.freeze({ ...declared, kinds: [...declared.entities, ...singles, Presence] });
+  const calls = declared.calls ?? ({} as C);
+  return Object.freeze({ ...declared, calls, kinds: [...declared.entities, ...singles, Presence] });
 }

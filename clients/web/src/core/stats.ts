@@ -1,9 +1,9 @@
 // Bytes by category, for pages that show them and for those who wonder where they go.
 
 export class Stats {
-  /** Bytes of frames sent: hello, resume, ping, message, unreliable, leave. */
+  /** Bytes of frames sent: hello, resume, ping, message, unreliable, call, write, leave. */
   readonly sent: Record<string, number> = {};
-  /** Bytes of frames received: welcome, update, message, pong and so on. */
+  /** Bytes of frames received: welcome, update, message, unreliable, reply, pong and so on. */
   readonly received: Record<string, number> = {};
 
   /** For the client. */

@@ -4,6 +4,8 @@
 export interface Transport {
   /** Send a frame; one that `mayBeLost` may travel where frames get lost. */
   send(frame: Uint8Array, mayBeLost: boolean): void;
+  /** How many bytes of what was sent have not left yet. */
+  readonly unsentBytes: number;
   /** Close for good. Nothing is told to the handlers afterwards. */
   close(code: number, reason: string): void;
 }

@@ -90,6 +90,10 @@ class WebSocketTransport implements Transport {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(frame);
   }
 
+  get unsentBytes(): number {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
   close(code: number, reason: string): void {
     this.#isDone = true;
     clearTimeout(this.#openBy);

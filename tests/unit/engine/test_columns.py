@@ -265,6 +265,17 @@ def test_rows_are_used_again_and_the_free_ones_hold_nothing(place: Place) -> Non
     assert not place.tracker.dirty
 
 
+def test_what_was_deleted_keeps_its_last_values_for_who_is_told_of_it(place: Place) -> None:
+    a, b = place.npcs(1, 2)
+    npcs = place.entities.columns(Npc)
+    npcs.x += 5
+    place.entities.delete(a)
+    place.entities.add(Npc(x=9))
+    place.flush()
+    [gone] = place.flushed.removed
+    assert (gone.id, gone.values[0], b.x) == (a.id, 6, 7)
+
+
 def test_a_free_row_alone_is_no_change(place: Place) -> None:
     a, b = place.npcs(1, 2)
     npcs = place.entities.columns(Npc)

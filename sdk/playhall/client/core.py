@@ -28,6 +28,8 @@ from typing import Any, Literal
 from playhall.client.backoff import Backoff, reconnect_rule, split_reason
 from playhall.client.clock import TickClock
 from playhall.client.outputs import (
+    CallAnswered,
+    CallFailed,
     Closed,
     CloseTransport,
     Disconnected,
@@ -64,6 +66,7 @@ SILENCE_S = 15.0
 # A welcome, and then each part of the state, must come within this; the server's own limits are well below.
 PROGRESS_S = 30.0
 MAX_REASON = 123
+LAST_CALL = 2**32 - 1
 
 
 class _Phase(enum.Enum):
@@ -122,6 +125,9 @@ class ClientCore:
         self._welcome: frames.Welcome | None = None
         self._pings: dict[int, float] = {}
         self._nonce = 0
+        # Numbers of calls, and when those without an answer are given up.
+        self._next_call = 0
+        self._calls: dict[int, float] = {}
 
         # What is held.
         self._version = 0
@@ -159,6 +165,7 @@ class ClientCore:
         if self._phase is not _Phase.OPENING:
             return
         self._reset, self._pings = 0, {}
+        self._next_call = 0
         self._send(self._hello())
         self._attempt += 1
         self._join(now)
@@ -173,7 +180,8 @@ class ClientCore:
         try:
             frame = frames.decode_server(data)
             if frame is not None:
-                self.stats.received[type(frame).__name__.lower()] += len(data)
+                name = "reply" if isinstance(frame, frames.ReplyError) else type(frame).__name__.lower()
+                self.stats.received[name] += len(data)
                 self._receive(frame, now)
         except ProtocolError as error:
             self.refuse(str(error))
@@ -205,10 +213,19 @@ class ClientCore:
             self._drop("no state came for 30 s", now)
         elif _is_due(self._ping_at, now):
             self._ping(now)
+        for call in [call for call, at in self._calls.items() if at <= now]:
+            self._end_call(CallFailed(call, PlayhallError(0, "the call was not answered in time")))
 
     def next_timer(self) -> float | None:
         """When `timer` is to be called; None: not at all, for now."""
-        deadlines = (self._give_up_at, self._retry_at, self._ping_at, self._silent_at, self._progress_at)
+        deadlines = (
+            self._give_up_at,
+            self._retry_at,
+            self._ping_at,
+            self._silent_at,
+            self._progress_at,
+            *self._calls.values(),
+        )
         return min((at for at in deadlines if at is not None), default=None)
 
     def send(self, content: JsonOut | bytes, *, unreliable: bool = False) -> bool:
@@ -220,13 +237,41 @@ class ClientCore:
         """
         if self.status in ("connecting", "closed"):
             raise PlayhallError(0, f"the client is {self.status}, and cannot send")
-        seen = self.tick if self._phase is _Phase.OPEN else None
+        seen = self._seen()
         frame = frames.Unreliable(content, seen) if unreliable else frames.Message(content, seen)
         data = frames.encode_client(frame)
         if self.status != "open":
             return False
         self._send_data(frame, data, unreliable)
         return True
+
+    def call(self, name: str, content: frames.Content, now: float, timeout: float) -> int:
+        """Make a call, and return its number. Ends in one CallAnswered or CallFailed, or in `forget_call`.
+
+        While the client is coming back it fails at once. Raises as `send` does.
+        """
+        if self.status in ("connecting", "closed"):
+            raise PlayhallError(0, f"the client is {self.status}, and cannot call")
+        number = self._next_call
+        if number > LAST_CALL:
+            raise PlayhallError(0, "the connection has no numbers for calls left")
+        frame = frames.Call(number, self._seen(), name, content)
+        data = frames.encode_client(frame)
+        self._next_call += 1
+        self._calls[number] = now + timeout
+        if self.status == "open":
+            self._send_data(frame, data, False)
+        else:
+            self._fail_calls("the client is coming back, and cannot call")
+        return number
+
+    def _seen(self) -> int | None:
+        """The tick a frame says the client had applied."""
+        return self.tick if self._phase is _Phase.OPEN else None
+
+    def forget_call(self, call: int) -> None:
+        """Nobody wants to hear how a call ended. The room may run it all the same."""
+        self._calls.pop(call, None)
 
     def leave(self) -> None:
         """Leave the room for good."""
@@ -296,6 +341,7 @@ class ClientCore:
 
     def _report_lost(self, code: int) -> None:
         self.asleep = False
+        self._fail_calls("the connection was lost before the call was answered")
         if self.status == "open":
             self.status = "reconnecting"
             self._outputs.append(Disconnected(code))
@@ -304,7 +350,18 @@ class ClientCore:
         self._end()
         self._outputs.append(Closed(error))
 
+    def _fail_calls(self, why: str) -> None:
+        """No answer will come to the calls that have none."""
+        for call in list(self._calls):
+            self._end_call(CallFailed(call, PlayhallError(0, why)))
+
+    def _end_call(self, end: CallAnswered | CallFailed) -> None:
+        """A call has ended; one that was given up or forgotten before is over already."""
+        if self._calls.pop(end.call, None) is not None:
+            self._outputs.append(end)
+
     def _end(self) -> None:
+        self._fail_calls("the client was closed before the call was answered")
         self._phase = _Phase.CLOSED
         self.status = "closed"
         self.asleep = False
@@ -332,7 +389,13 @@ class ClientCore:
                 self._receive_reset(frame, now)
             case frames.Asleep():
                 self._receive_asleep(frame)
-            case frames.Reply() | frames.ReplyError() | frames.Ack() | frames.Voice() | frames.Peers():
+            case frames.Reply(call, content):
+                self._expect_welcome("a reply")
+                self._end_call(CallAnswered(call, content))
+            case frames.ReplyError(call, code, text):
+                self._expect_welcome("a reply")
+                self._end_call(CallFailed(call, PlayhallError(code, text)))
+            case frames.Ack() | frames.Voice() | frames.Peers():
                 pass  # answers to what this client does not ask yet
 
     def _expect_welcome(self, what: str) -> None:

@@ -10,6 +10,8 @@ from playhall.engine.connection import Message
 from playhall.engine.errors import PlayhallError
 
 __all__ = [
+    "CallAnswered",
+    "CallFailed",
     "CloseTransport",
     "Closed",
     "Disconnected",
@@ -74,6 +76,22 @@ class MessageReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class CallAnswered:
+    """A call got its reply."""
+
+    call: int
+    content: Message
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailed:
+    """A call was refused, or gets no answer any more (code 0)."""
+
+    call: int
+    error: PlayhallError
+
+
+@dataclass(frozen=True, slots=True)
 class Disconnected:
     """The room is gone, for now. The client is coming back by itself."""
 
@@ -103,6 +121,16 @@ class Closed:
 
 
 Event: TypeAlias = (
-    Waking | Joined | Updated | MessageReceived | Disconnected | Restored | FellAsleep | Woke | Closed
+    Waking
+    | Joined
+    | Updated
+    | MessageReceived
+    | CallAnswered
+    | CallFailed
+    | Disconnected
+    | Restored
+    | FellAsleep
+    | Woke
+    | Closed
 )
 Output: TypeAlias = OpenTransport | SendFrame | CloseTransport | Event

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from typing_extensions import TypeVar
 
 from playhall.client import outputs
+from playhall.client.calls import CALL_S, Calls
 from playhall.client.core import ClientCore, Stats, Status
 from playhall.client.driver import Driver
 from playhall.client.entities import ClientEntities
@@ -23,6 +24,7 @@ from playhall.client.net import Net
 from playhall.client.presence import ClientPresence
 from playhall.client.simulate import SimulatedDial, check_local
 from playhall.client.transport import Dial
+from playhall.engine.calls import Call
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import JsonOut, Message
 from playhall.engine.errors import PlayhallError
@@ -33,6 +35,7 @@ __all__ = ["RoomClient", "connect"]
 
 S = TypeVar("S", bound="Entity | None", default=None)
 P = TypeVar("P", bound="Entity | None", default=None)
+R = TypeVar("R")
 
 Kind: TypeAlias = type[Entity]
 
@@ -90,6 +93,7 @@ class RoomClient(Generic[S, P]):
         )
         self._dial = dial
         self._driver: Driver | None = None
+        self._calls = Calls(self._core)
         self._joined: asyncio.Future[None] | None = None
         self._waking = Listeners[[]]()
         self._restored = Listeners[[]]()
@@ -246,11 +250,30 @@ class RoomClient(Generic[S, P]):
         if self._driver is not None and self._driver.unsent > MAX_UNSENT:
             if unreliable:
                 return False
-            raise PlayhallError(CloseCode.LIMIT_EXCEEDED, "the connection does not take what was sent before")
+            raise _stuck()
         sent = self._core.send(message, unreliable=unreliable)
         if self._driver is not None:
             self._driver.pump()
         return sent
+
+    def call(self, ask: Call[R], *, timeout: float = CALL_S) -> asyncio.Future[R]:
+        """Make a call: `coins = await room.call(Buy(item="ring"), timeout=2)`. It is sent now.
+
+        The future brings the reply, as the type the call declares, or a PlayhallError. Code 422: the room
+        says no, and the text why; 404: it knows no such call; 429: 32 calls have no answer yet. Code 0: no
+        answer came in `timeout` seconds, or before the connection was lost, the room started anew or the
+        client was closed; or one came that is not as declared. Whether the room did it is not known then,
+        and nothing is tried again. Cancelling the future gives up the answer, not what the room does.
+
+        Raises as `send` does, and TypeError for a call that the schema does not declare.
+        """
+        now = 0.0 if self._driver is None else self._driver.now()
+        if self._driver is not None and self._driver.unsent > MAX_UNSENT:
+            raise _stuck()
+        future = self._calls.make(ask, now, timeout)
+        if self._driver is not None:
+            self._driver.pump()
+        return future
 
     # Events
 
@@ -314,6 +337,8 @@ class RoomClient(Generic[S, P]):
                     self._message.call(content)
                 elif self._is_early() and len(self._early) < MAX_EARLY:
                     self._early.append(content)
+            case outputs.CallAnswered() | outputs.CallFailed():
+                self._calls.end(event)
             case outputs.Joined():
                 self._early_until = self._driver.now() + EARLY_S if self._driver is not None else 0.0
                 if self._joined is not None and not self._joined.done():
@@ -378,6 +403,10 @@ class connect(Generic[S, P]):  # noqa: N801 - used as a function: await it, or e
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._client.leave()
+
+
+def _stuck() -> PlayhallError:
+    return PlayhallError(CloseCode.LIMIT_EXCEEDED, "the connection does not take what was sent before")
 
 
 def _check_origin(url: str) -> None:

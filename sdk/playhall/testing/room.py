@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, cast
@@ -11,12 +10,21 @@ from typing_extensions import TypeVar
 
 from playhall.client.net import Net
 from playhall.client.transport import Receiver, Transport
-from playhall.engine import frames
-from playhall.engine.codes import CloseCode
-from playhall.engine.connection import JsonIn
+from playhall.engine import frames, jsontext
+from playhall.engine.codes import ERRORS, CloseCode, ErrorCode
+from playhall.engine.connection import JsonIn, JsonOut
 from playhall.engine.errors import PlayhallError
 from playhall.engine.kinds import Entity
-from playhall.engine.outputs import CloseOut, JoinedOut, JoinRequest, RoomIdentity, Status, WakeReason
+from playhall.engine.outputs import (
+    AnswerOut,
+    CloseOut,
+    JoinedOut,
+    JoinRequest,
+    RoomIdentity,
+    Status,
+    WakeReason,
+)
+from playhall.engine.payloads import decode_payload, encode_payload
 from playhall.engine.room import Room
 from playhall.testing.client import TestClient
 from playhall.testing.network import Network
@@ -60,6 +68,8 @@ class TestRoom(Generic[R, S, P]):
         self._sockets: list[Socket] = []
         self._clients: list[TestClient[Any, Any]] = []
         self._stopped: str | None = None
+        self._tokens = itertools.count(1)
+        self._answers: dict[int, AnswerOut] = {}
         self._closing = False
         self._errors: list[str] = []
         self._untold: list[str] = []
@@ -110,15 +120,11 @@ class TestRoom(Generic[R, S, P]):
         network = Network(net or Net(), self._host.seed, f"{self.id}/{player}/{len(self._clients)}")
         client: TestClient[S, P] = TestClient(self, player, meta, network, self._schema)
         self._clients.append(client)
-        joining = asyncio.ensure_future(client.ready)
         try:
-            await self._host.pass_time(joining.done, CONNECT_S)
-            await joining
+            await self._host.wait(client.ready, timeout=CONNECT_S)
         except PlayhallError:
             self._stopped = None  # the client's error tells of it
             raise
-        finally:
-            joining.cancel()
         await self._host.settle()
         return client
 
@@ -168,9 +174,32 @@ class TestRoom(Generic[R, S, P]):
     async def wake(self) -> None:
         """Start the room, as a request from a backend does. Moves the clock as far as its hooks need."""
         self._host.check_loop()
+        # One that is ending wakes anew when it has.
+        await self._pass_time(lambda: self._running is None or self._is_up(), "start or end")
         if self._running is None:
             self._start("request")
         await self._pass_time(self._is_up, "start")
+
+    async def request(self, message: JsonOut | bytes) -> JsonIn:
+        """Send a request as a backend does, waking the room if need be, and return what `on_request` answers.
+
+        Moves the clock as far as the answer needs. Raises PlayhallError where there is none: with 422 where
+        `on_request` raised, 404 where the room has none, 503 where the room ended first.
+        """
+        payload = encode_payload(message)
+        content = decode_payload(payload.format, payload.data)
+        await self.wake()
+        running, token = self._running, next(self._tokens)
+        assert running is not None
+        running.call(lambda now: running.core.request(token, content, now))
+        await self._pass_time(lambda: token in self._answers or self._running is not running, "answer")
+        answer = self._answers.pop(token, None)
+        if answer is None:
+            raise PlayhallError(ERRORS[ErrorCode.UNAVAILABLE].http, "the room ended before it answered")
+        if answer.error is not None:
+            raise PlayhallError(ERRORS[answer.error].http, answer.text)
+        reply: JsonIn = jsontext.decode(answer.json)
+        return reply
 
     async def close(self) -> None:
         """End the room, as a process that is killed, and then its clients. For the host."""
@@ -356,6 +385,9 @@ class TestRoom(Generic[R, S, P]):
             socket.link = 0
             prefix = f"retry-after={output.retry_after_ms};" if output.retry_after_ms else ""
             socket.closed(output.code, prefix + output.reason)
+
+    def room_answers(self, output: AnswerOut) -> None:
+        self._answers[output.token] = output
 
     def room_logged(self, line: str) -> None:
         self.log.append(line)

@@ -12,6 +12,7 @@ from playhall.engine.core import RoomCore
 from playhall.engine.fields import JsonValue
 from playhall.engine.kinds import Entity, spec_of, stored_values
 from playhall.engine.outputs import (
+    AnswerOut,
     AwaitOut,
     BaseOut,
     CancelOut,
@@ -45,6 +46,7 @@ class Events(Protocol):
     def room_joined(self, output: JoinedOut) -> None: ...
     def room_frame(self, link: int, frame: bytes) -> None: ...
     def room_closes(self, output: CloseOut) -> None: ...
+    def room_answers(self, output: AnswerOut) -> None: ...
     def room_logged(self, line: str) -> None: ...
     def room_raised(self, hook: str, traceback: str) -> None: ...
     def room_ended(self, error: str | None, traceback: str | None) -> None: ...
@@ -150,6 +152,8 @@ class Running:
                 self._events.room_closes(output)
             case AwaitOut(token, awaitable):
                 self._tasks[token] = self._loop.create_task(self._run(token, awaitable))
+            case AnswerOut():
+                self._events.room_answers(output)
             case CancelOut(token):
                 task = self._tasks.pop(token, None)
                 if task is not None:

@@ -9,48 +9,49 @@ So a client that joins a large room and reads nothing costs next to nothing (pro
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from playhall.engine.entries import Entries, Entry
 from playhall.engine.tracking import Scope, Tracked
 from playhall.engine.updates import MAX_BODY, Section, UpdateBuilder, encode_leave
 
-__all__ = ["CatchUp", "Step"]
+__all__ = ["CatchUp", "Step", "tell", "tell_owner"]
 
 # Bytes of entries of one body, less than the most so that what stands before each section fits too.
 BODY_BYTES = MAX_BODY - 64
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What the client is to be told of one thing: that it is there, or what has changed of it.
+class Step(NamedTuple):
+    """What the client is to be told of one thing: that it is there, or what has changed of it `since` a
+    version (-1: all of it).
 
     `correct`: the fields that it must take whatever it believes. `mine`: the player owns it.
     """
 
+    id: int
     tracked: Tracked
     enters: bool
     mine: bool
     correct: int
+    since: int
 
 
 class CatchUp:
-    """What one client lacks since a version, as it is at the flush that this was made at.
+    """What one client lacks, as it is at the flush that this was made at.
 
     Until `keep` it must be used before the next flush.
     """
 
-    def __init__(self, leaving: list[int], steps: list[Step], since: int, entries: Entries) -> None:
+    def __init__(self, leaving: Iterable[int], steps: Iterable[Step], entries: Entries) -> None:
         self._leaving = leaving
         self._steps = deque(steps)
-        self._since = since
         self._entries: Entries | None = entries
 
     def keep(self) -> None:
         """Go on at any time from now: whatever changes meanwhile changes nothing of it."""
         self._entries = None
-        self._steps = deque(replace(step, tracked=step.tracked.twin()) for step in self._steps)
+        self._steps = deque(step._replace(tracked=step.tracked.twin()) for step in self._steps)
 
     def bodies(self) -> Iterator[bytes]:
         """Give the bodies of the update's parts, in order; none where there is nothing to tell."""
@@ -75,10 +76,26 @@ class CatchUp:
 
     def _tell(self, step: Step) -> list[Entry]:
         # What was encoded for all is not kept while a client reads: it may be as large as the state.
-        entries = self._entries or Entries()
-        tracked = step.tracked
-        as_owner = step.mine and tracked.scope is not Scope.PRESENCE
+        return tell(step, self._entries or Entries())
+
+
+def tell(step: Step, entries: Entries) -> list[Entry]:
+    """Return all that a step tells."""
+    tracked = step.tracked
+    as_owner = tracked.scope is Scope.PRIVATE or (step.mine and tracked.scope is not Scope.PRESENCE)
+    if step.enters:
+        return entries.enter(tracked, as_owner)
+    found = entries.change(tracked, step.since, as_owner) if tracked.changed > step.since else []
+    return found + entries.correct(tracked, step.correct, mine=step.mine) if step.correct else found
+
+
+def tell_owner(step: Step, entries: Entries) -> list[Entry]:
+    """Return what a step tells beyond what it would tell of the same thing to anybody."""
+    tracked = step.tracked
+    found: list[Entry] = []
+    if step.mine and tracked.scope is not Scope.PRESENCE:
         if step.enters:
-            return entries.enter(tracked, as_owner or tracked.scope is Scope.PRIVATE)
-        found = entries.change(tracked, self._since, as_owner) if tracked.changed > self._since else []
-        return found + entries.correct(tracked, step.correct, mine=step.mine) if step.correct else found
+            found = entries.secrets(tracked)
+        elif tracked.changed > step.since:
+            found = entries.change_for_owner(tracked, step.since)
+    return found + entries.correct(tracked, step.correct, mine=step.mine) if step.correct else found

@@ -185,7 +185,7 @@ class EntityStore:
     def tracked(self) -> Iterator[Tracked]:
         """Give everything that is saved: shared state, entities by id, private states."""
         if self.state is not None:
-            yield from (t for t in self._tracker.visible("") if t.id == SHARED_ID)
+            yield self._tracker.public[SHARED_ID]
         for id in sorted(self._tracked):
             yield self._tracked[id]
         for player in self._tracker.private_players():

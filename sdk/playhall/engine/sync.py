@@ -2,8 +2,8 @@
 
 In the common case every client is at the version before. What has changed for everyone is one body then,
 put together once, and goes to all of them; a player who is told more (private state, owner-only fields,
-corrections) gets that as one more part of the update. Who has just come, or was left out of earlier
-updates, gets an update of its own.
+corrections) gets that as one more part of the update. Where not all see the same, those that lack the same
+share a body like that. Who has just come, or was left out of earlier updates, gets an update of its own.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from playhall.engine.catchup import CatchUp, tell, tell_owner
 from playhall.engine.entries import Entries, Entry
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
 from playhall.engine.outputs import FrameOut, Output
 from playhall.engine.payloads import compress
-from playhall.engine.tracking import Flush, Scope, Tracker
+from playhall.engine.schema import PRIVATE_ID
+from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
 from playhall.engine.updates import Section, UpdateBuilder, encode_head, encode_leave
+from playhall.engine.views import Lack
 
 __all__ = ["Sync"]
+
+
+_PUBLIC = (Scope.SHARED, Scope.PRESENCE)
 
 
 class Sync:
@@ -37,21 +43,30 @@ class Sync:
 
         `flush` is what has just changed, if anything.
         """
-        entries = Entries()
+        now = _Moment(version, tick, mono, Entries())
+        touched: dict[int, dict[int, Tracked]] = {}
         together: list[Link] = []
+        apart: list[tuple[Link, Lack]] = []
         for link in links:
+            view = link.view
             if flush is not None:
-                link.view.note(flush, self._tracker)
-            if link.state is not LinkState.JOINED or not (link.view.fresh or link.view.version < version):
+                view.note(flush)
+            if link.state is not LinkState.JOINED or not (view.fresh or view.version < version):
                 continue
             if not link.outbox.open:
                 link.outbox.owe(mono)
-            elif flush is not None and not link.view.fresh and link.view.version == version - 1:
+            elif flush is not None and view.follows(version):
                 together.append(link)
             else:
-                self._catch_up(link, entries, version, tick, mono)
+                if view.version not in touched:
+                    touched[view.version] = self._tracker.public_since(view.version)
+                lack = view.lack(self._tracker, touched[view.version])
+                view.ration(lack, now.entries)
+                apart.append((link, lack))
         if flush is not None and together:
-            self._follow(together, flush, entries, tick, mono)
+            self._follow(together, flush, now)
+        for group in _groups(apart, version):
+            self._catch_up(group, now)
 
     def deliver(self, links: Sequence[Link], frame: bytes, mono: float) -> list[Link]:
         """Send a message or reply, which must arrive, to each link: at once, or when there is credit.
@@ -93,53 +108,73 @@ class Sync:
             shared = heads[:1] if len(set(heads)) == 1 else heads
             self._emit(FrameOut([link.number for link in links], list(shared), body, unreliable))
 
-    def _follow(self, links: list[Link], flush: Flush, entries: Entries, tick: int, mono: float) -> None:
-        """Send what a flush has changed to links that were up to date before it."""
-        shared = _bodies(_shared_entries(flush, entries))
-        own = {player: _bodies(found) for player, found in _own_entries(flush, entries).items()}
-        for index, body in enumerate(shared):
-            at_end = index == len(shared) - 1
-            lasts = [at_end and link.player not in own for link in links]
-            self._send_part(
-                links, body, flush.version, tick, mono, first=index == 0, lasts=lasts, pack=len(links) > 1
-            )
+    def _follow(self, links: list[Link], flush: Flush, now: _Moment) -> None:
+        """Send what a flush has changed to links that see all there is, and were up to date before it."""
+        shared = _bodies(_shared_entries(flush, now.entries))
+        own = {player: _bodies(found) for player, found in _own_entries(flush, now.entries).items()}
+        self._send_all(links, shared, [own.get(link.player, []) for link in links], now)
+        removed = {tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC}
+        added = {tracked.id for tracked in flush.added if tracked.scope in _PUBLIC}
         for link in links:
-            bodies = own.get(link.player, [])
-            for index, body in enumerate(bodies):
-                first, last = not shared and index == 0, index == len(bodies) - 1
-                self._send_part([link], body, flush.version, tick, mono, first=first, lasts=[last])
-            link.view.enter(flush, self._tracker)
-            link.view.sent(flush.version, (flush.version, tick) if shared or bodies else None)
+            link.view.follow(flush, removed, added, self._tracker)
             link.outbox.settle()
 
-    def _catch_up(self, link: Link, entries: Entries, version: int, tick: int, mono: float) -> None:
-        """Send all that a link lacks: it has just come, or was left out."""
+    def _catch_up(self, group: list[tuple[Link, Lack]], now: _Moment) -> None:
+        """Send what they lack to links that lack the same, but for what only owners are told."""
+        if len(group) == 1:
+            [(link, lack)] = group
+            self._stream(link, lack, now)
+        else:
+            entries = now.entries
+            first = group[0][1]
+            public = [step for step in first.steps if step.tracked.scope is not Scope.PRIVATE]
+            shared = [(Section.LEAVE, encode_leave(id)) for id in first.leaving if id != PRIVATE_ID]
+            for step in public:
+                shared += tell(step._replace(mine=False, correct=0), entries)
+            own = [_bodies(_beyond(lack, entries)) for _, lack in group]
+            self._send_all([link for link, _ in group], _bodies(shared), own, now)
+        for link, lack in group:
+            link.view.take(lack, now.version)
+            link.outbox.settle()
+
+    def _stream(self, link: Link, lack: Lack, now: _Moment) -> None:
+        """Send one link what it lacks, each part when there is credit for it."""
         view, outbox = link.view, link.outbox
-        fresh, full = view.fresh, view.fresh and not view.resumed
-        catch_up = view.catch_up(self._tracker, entries)
+        catch_up = CatchUp(lack.leaving, lack.steps, now.entries)
         bodies = catch_up.bodies()
-        first = next(bodies, b"" if fresh else None)
-        told = None if first is None else (version, tick)
-        if first is not None:
-            heads = _Heads(version - view.told_version, tick - view.told_tick, full)
-            frames = _frames(first, bodies, heads)
-            for head, body in frames:
-                if not outbox.open:
-                    catch_up.keep()
-                    outbox.hold_all(chain([(head, body)], frames), mono)
-                    break
-                outbox.sent(len(head) + len(body))
-                self._emit_frame([link], [head], body, unreliable=False)
-        view.sent(version, told)
-        outbox.settle()
+        first = next(bodies, b"" if view.fresh else None)
+        if first is None:
+            return
+        full = view.fresh and not view.resumed
+        heads = _Heads(now.version - view.told_version, now.tick - view.told_tick, full)
+        view.name(now.version, now.tick)
+        frames = _frames(first, bodies, heads)
+        for head, body in frames:
+            if not outbox.open:
+                catch_up.keep()
+                outbox.hold_all(chain([(head, body)], frames), now.mono)
+                break
+            outbox.sent(len(head) + len(body))
+            self._emit_frame([link], [head], body, unreliable=False)
+
+    def _send_all(self, links: list[Link], shared: list[bytes], own: list[list[bytes]], now: _Moment) -> None:
+        """Send each link one update: the parts that all get, then those of its own."""
+        for index, body in enumerate(shared):
+            at_end = index == len(shared) - 1
+            lasts = [at_end and not bodies for bodies in own]
+            self._send_part(links, body, now, first=index == 0, lasts=lasts, pack=len(links) > 1)
+        for link, bodies in zip(links, own, strict=True):
+            for index, body in enumerate(bodies):
+                first, last = not shared and index == 0, index == len(bodies) - 1
+                self._send_part([link], body, now, first=first, lasts=[last])
+            if shared or bodies:
+                link.view.name(now.version, now.tick)
 
     def _send_part(
         self,
         links: list[Link],
         body: bytes,
-        version: int,
-        tick: int,
-        mono: float,
+        now: _Moment,
         *,
         first: bool,
         lasts: list[bool],
@@ -152,15 +187,25 @@ class Sync:
         packed = compress(body) if pack else None
         heads = [
             encode_head(
-                version - link.view.told_version if first else 0,
-                tick - link.view.told_tick if first else 0,
+                now.version - link.view.told_version if first else 0,
+                now.tick - link.view.told_tick if first else 0,
                 last=last,
                 deflated=packed is not None,
             )
             for link, last in zip(links, lasts, strict=True)
         ]
         # Parts may wait as long as they have to: a link that waits gets no further update.
-        self._deliver(links, heads, body if packed is None else packed, mono, counted=False)
+        self._deliver(links, heads, body if packed is None else packed, now.mono, counted=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What the updates of one flush are of, and what has been encoded for them."""
+
+    version: int
+    tick: int
+    mono: float
+    entries: Entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +240,41 @@ def _bodies(entries: Iterable[Entry]) -> list[bytes]:
     return builder.bodies() if builder else []
 
 
+def _groups(apart: list[tuple[Link, Lack]], version: int) -> Iterable[list[tuple[Link, Lack]]]:
+    """Put together the links that were up to date before and lack the same public things."""
+    groups: defaultdict[object, list[tuple[Link, Lack]]] = defaultdict(list)
+    for link, lack in apart:
+        view = link.view
+        alike = not view.fresh and view.version == version - 1 and view.budget is None
+        groups[_signature(lack) if alike else link].append((link, lack))
+    return groups.values()
+
+
+def _signature(lack: Lack) -> object:
+    steps = [2 * step.id + step.enters for step in lack.steps if step.id != PRIVATE_ID]
+    return tuple(id for id in lack.leaving if id != PRIVATE_ID), tuple(steps)
+
+
+def _beyond(lack: Lack, entries: Entries) -> Iterator[Entry]:
+    """Give what a client lacks that is for its player alone."""
+    if PRIVATE_ID in lack.leaving:
+        yield Section.LEAVE, encode_leave(PRIVATE_ID)
+    for step in lack.steps:
+        if step.id == PRIVATE_ID:
+            yield from tell(step, entries)
+        elif step.mine or step.correct:
+            yield from tell_owner(step, entries)
+
+
 def _shared_entries(flush: Flush, entries: Entries) -> Iterator[Entry]:
     """Give what a flush has changed for everyone."""
-    public = (Scope.SHARED, Scope.PRESENCE)
-    for id in sorted(tracked.id for tracked in flush.removed if tracked.scope in public):
+    for id in sorted(tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC):
         yield Section.LEAVE, encode_leave(id)
     for tracked in flush.added:
-        if tracked.scope in public:
+        if tracked.scope in _PUBLIC:
             yield from entries.enter(tracked, mine=False)
     for tracked in flush.changed:
-        if tracked.scope in public:
+        if tracked.scope in _PUBLIC:
             yield from entries.change(tracked, flush.version - 1, mine=False)
 
 

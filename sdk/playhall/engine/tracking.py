@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -290,30 +290,21 @@ class Tracker:
         self._touched: dict[Tracked, None] = {}
         self._removed: list[Tracked] = []
 
-    # What clients can see. Every question of visibility is answered by these three.
+    # What clients can be told of. What each of them sees of it is `visibility`'s.
 
-    def visible(self, player: str) -> Iterator[Tracked]:
-        """Give all that a player sees."""
-        private = self._private.get(player)
-        if private is not None:
-            yield private
-        yield from self._public.values()
+    @property
+    def public(self) -> Mapping[int, Tracked]:
+        """All that may be seen by anybody, by id: shared state, entities, presence."""
+        return self._public
 
-    def visible_since(self, player: str, version: int) -> Iterator[Tracked]:
-        """Give all that a player sees and that has changed since a version."""
-        private = self._private.get(player)
-        if private is not None and private.changed > version:
-            yield private
+    def public_since(self, version: int) -> dict[int, Tracked]:
+        """Return what of it has changed since a version."""
+        found = {}
         for tracked in reversed(self._public.values()):
             if tracked.changed <= version:
                 break
-            yield tracked
-
-    def sees(self, player: str, tracked: Tracked) -> bool:
-        """Whether a player sees it."""
-        if tracked.scope is Scope.PRIVATE:
-            return tracked.owner == player
-        return tracked.scope is not Scope.HIDDEN
+            found[tracked.id] = tracked
+        return found
 
     def add(self, tracked: Tracked) -> None:
         """Track something new: born in the next flush."""
@@ -350,6 +341,11 @@ class Tracker:
     def private_players(self) -> list[str]:
         return list(self._private)
 
+    @property
+    def touched(self) -> bool:
+        """Whether anything has been added, written or removed by its handle since the last flush."""
+        return bool(self._touched or self._removed)
+
     def ask(self, untold: Untold) -> None:
         """Ask this, from now on, for what was written there."""
         self._untold.append(untold)
@@ -362,7 +358,7 @@ class Tracker:
     @property
     def dirty(self) -> bool:
         """Whether a flush would find anything."""
-        return bool(self._touched or self._removed) or any(untold.changed() for untold in self._untold)
+        return self.touched or any(untold.changed() for untold in self._untold)
 
     def flush(self, version: int) -> Flush:
         """Stamp all that has changed with `version`, and return it.

@@ -1,0 +1,322 @@
+"""Grids: interest by where things are. The world is cut into cells, and a cell is a key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
+from typing import Any, Final, Literal, TypeAlias, overload
+
+from playhall.engine.interest import EVERYWHERE, Interest, is_number, memory_of
+from playhall.engine.kinds import Entity
+
+__all__ = ["grid"]
+
+Dims: TypeAlias = Literal["xy", "xz", "xyz"]
+Point: TypeAlias = "Sequence[float]"
+Around: TypeAlias = "type[Entity] | Callable[[Any, Any], Entity | Point | None]"
+Position: TypeAlias = "Callable[[Any, Any], Point | None]"
+
+_Place: TypeAlias = "tuple[float, ...]"
+# The place of what has a position that is none: NaN, or infinitely far away.
+_NOWHERE: Final[_Place] = ()
+
+# Cells are found a little beyond the reach, lest rounding hide what is just within; `sees` is exact.
+_SLACK: Final = 1e-9
+
+
+@overload
+def grid(
+    *,
+    cell_size: float,
+    around: Around,
+    range: float,
+    dims: Dims = "xy",
+    position: Position | None = None,
+    prefix: str = "",
+    kinds: Sequence[type[Entity]] | None = None,
+    margin: float = 0.0,
+) -> Interest: ...
+@overload
+def grid(
+    *,
+    cell_size: float,
+    around: Around,
+    radius: int,
+    dims: Dims = "xy",
+    position: Position | None = None,
+    prefix: str = "",
+    kinds: Sequence[type[Entity]] | None = None,
+) -> Interest: ...
+def grid(
+    *,
+    cell_size: float,
+    around: Around,
+    range: float | None = None,
+    radius: int | None = None,
+    dims: Dims = "xy",
+    position: Position | None = None,
+    prefix: str = "",
+    kinds: Sequence[type[Entity]] | None = None,
+    margin: float = 0.0,
+) -> Interest:
+    """Return an interest by cells of `cell_size` world units. Give it either a `range` or a `radius`.
+
+    - `range`: world units. A connection sees what is at most so far from it on the axes of `dims`, exactly.
+      With a `margin`, what it sees goes only beyond `range + margin`.
+    - `radius`: whole cells. It sees all in its own cell and those within `radius` of it on each axis.
+    - `around`: where a connection looks from: a kind (its player's first entity of it), or a function of
+      room and conn that returns an entity, a point or None. While None, it sees only what has no position.
+    - `position`: a function of room and entity that returns a point or None, for entities without x, y and z
+      fields, and for the entity of `around` too.
+    - `kinds`: which entities the grid places; it gives the others no key. All, by default.
+    - `prefix`: what every key begins with. A cell's key is like "3,-1": floor(position / cell_size).
+
+    A point is as many numbers as `dims` has axes, or x, y and z. An entity without a position is seen by
+    everyone; one whose position is not finite by nobody.
+    """
+    if (range is None) == (radius is None):
+        raise TypeError("a grid has either a range (world units) or a radius (cells)")
+    if range is None and margin:
+        raise TypeError("a margin goes with a range")
+    _check_length("cell_size", cell_size, above=0)
+    if range is not None:
+        _check_length("range", range)
+    if radius is not None and (type(radius) is not int or radius < 0):
+        raise TypeError(f"grid: radius is a number of cells, from 0, not {radius!r}")
+    _check_length("margin", margin)
+    if dims not in ("xy", "xz", "xyz"):
+        raise ValueError(f'grid: dims is "xy", "xz" or "xyz", not {dims!r}')
+    if type(prefix) is not str:
+        raise TypeError(f"grid: prefix is text, not {prefix!r}")
+    if position is not None and not callable(position):
+        raise TypeError(f"grid: position is a function of room and entity, not {position!r}")
+    if not (issubclass(around, Entity) if isinstance(around, type) else callable(around)):
+        raise TypeError(f"grid: around is a kind, or a function of room and conn, not {around!r}")
+    placing = _Placing(dims, position, None if kinds is None else _checked_kinds(kinds))
+    if range is not None:
+        return _RangeGrid(cell_size, around, placing, prefix, range, margin)
+    assert radius is not None
+    return _RadiusGrid(cell_size, around, placing, prefix, radius)
+
+
+def _check_length(name: str, value: object, above: float | None = None) -> None:
+    if not is_number(value):
+        raise TypeError(f"grid: {name} is a number of world units, not {value!r}")
+    assert isinstance(value, int | float)
+    if not (0 <= value < math.inf) or (above is not None and value <= above):
+        raise ValueError(f"grid: {name} cannot be {value!r}")
+
+
+def _checked_kinds(kinds: Sequence[type[Entity]]) -> tuple[type[Entity], ...]:
+    found = tuple(kinds)
+    for kind in found:
+        if not (isinstance(kind, type) and issubclass(kind, Entity)):
+            raise TypeError(f"grid: kinds are classes of entities, not {kind!r}")
+    return found
+
+
+class _Placing:
+    """Where entities are: finds the place of each, on the axes of the grid."""
+
+    def __init__(self, dims: str, position: Position | None, kinds: tuple[type[Entity], ...] | None) -> None:
+        self._axes = tuple(dims)
+        self._indices = tuple("xyz".index(axis) for axis in dims)
+        self._position = position
+        self._kinds = kinds
+
+    def takes(self, entity: Entity) -> bool:
+        """Whether the grid is for such an entity."""
+        return self._kinds is None or isinstance(entity, self._kinds)
+
+    def place(self, room: Any, entity: Entity) -> _Place | None:
+        """Return where an entity is, or None where it has no position."""
+        if self._position is not None:
+            point = self._position(room, entity)
+            return None if point is None else self.point(point, "position")
+        values = [getattr(entity, axis, None) for axis in self._axes]
+        if None in values:
+            return None
+        kind = entity.kind
+        named = zip(self._axes, values, strict=True)
+        return _finite([_number(value, f"{kind}.{axis}") for axis, value in named])
+
+    def point(self, point: object, what: str) -> _Place:
+        """Take the axes of the grid from a point that room code returned."""
+        if (
+            isinstance(point, str | bytes)
+            or not hasattr(point, "__len__")
+            or not hasattr(point, "__getitem__")
+        ):
+            raise TypeError(f"{what} must return a point or None, not {point!r}")
+        if len(point) == len(self._axes):
+            indices: Sequence[int] = tuple(range(len(self._axes)))
+        elif len(point) == 3:
+            indices = self._indices
+        else:
+            raise ValueError(f"{what} must return {len(self._axes)} numbers, or x, y and z, not {point!r}")
+        return _finite([_number(point[index], what) for index in indices])
+
+
+def _number(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{what}: a position is made of numbers, not {value!r}")
+    return float(value)
+
+
+def _finite(values: list[float]) -> _Place:
+    return tuple(values) if all(map(math.isfinite, values)) else _NOWHERE
+
+
+class _Grid(Interest):
+    def __init__(self, cell_size: float, around: Around, placing: _Placing, prefix: str) -> None:
+        self._size = float(cell_size)
+        self._around = around
+        self._placing = placing
+        self._prefix = prefix
+        self._everywhere = prefix + EVERYWHERE
+
+    def keys_of(self, room: Any, entity: Entity) -> Sequence[str]:
+        if not self._placing.takes(entity):
+            return ()
+        place = self._placing.place(room, entity)
+        if place is None:
+            return (self._everywhere,)
+        cell = self._cell(place)
+        return () if cell is None else (self._key(cell),)
+
+    def subscriptions_of(self, room: Any, conn: Any) -> Iterator[str]:
+        # First, so that it is not among those left out where there are too many.
+        yield self._everywhere
+        point = self._point(room, conn)
+        if point is not None and self._cell(point) is not None:
+            for cell in self._cells_around(point):
+                yield self._key(cell)
+
+    def _cells_around(self, point: _Place) -> Iterator[tuple[int, ...]]:
+        raise NotImplementedError
+
+    def _point(self, room: Any, conn: Any) -> _Place | None:
+        """Return where a connection looks from; None where it cannot be said."""
+        points = memory_of(conn).points
+        if self not in points:
+            point = self._find_point(room, conn)
+            if not memory_of(conn).looking:
+                return point
+            points[self] = point
+        return points[self]
+
+    def _find_point(self, room: Any, conn: Any) -> _Place | None:
+        around: Any = self._around
+        if isinstance(around, type):
+            found = room.entities.first(around, owner=conn.player)
+        else:
+            found = around(room, conn)
+        if found is None:
+            return None
+        place = (
+            self._placing.place(room, found)
+            if isinstance(found, Entity)
+            else self._placing.point(found, "around")
+        )
+        return place or None
+
+    def _cell(self, place: _Place) -> tuple[int, ...] | None:
+        """Return the cell of a place, or None of one that is nowhere."""
+        scaled = [value / self._size for value in place]
+        if not scaled or not all(map(math.isfinite, scaled)):
+            return None
+        return tuple(map(math.floor, scaled))
+
+    def _key(self, cell: tuple[int, ...]) -> str:
+        return self._prefix + ",".join(map(str, cell))
+
+
+class _RadiusGrid(_Grid):
+    def __init__(self, cell_size: float, around: Around, placing: _Placing, prefix: str, radius: int) -> None:
+        super().__init__(cell_size, around, placing, prefix)
+        self._radius = radius
+
+    def _cells_around(self, point: _Place) -> Iterator[tuple[int, ...]]:
+        cell = self._cell(point)
+        assert cell is not None
+        yield from _square(cell, self._radius)
+
+
+class _RangeGrid(_Grid):
+    def __init__(
+        self,
+        cell_size: float,
+        around: Around,
+        placing: _Placing,
+        prefix: str,
+        range: float,
+        margin: float,
+    ) -> None:
+        super().__init__(cell_size, around, placing, prefix)
+        self._range = float(range)
+        self._reach = float(range) + float(margin)
+
+    def _cells_around(self, point: _Place) -> Iterator[tuple[int, ...]]:
+        slack = _SLACK * (self._reach + max(map(abs, point)))
+        yield from _overlapped(point, self._reach + slack, self._size)
+
+    def sees(self, room: Any, conn: Any, entity: Entity) -> bool:
+        if not self._placing.takes(entity):
+            return True
+        place = self._placing.place(room, entity)
+        if place is None:
+            return True
+        point = self._point(room, conn)
+        if point is None or not place:
+            return False
+        return self._is_near(conn, entity, math.dist(point, place))
+
+    def _is_near(self, conn: Any, entity: Entity, distance: float) -> bool:
+        if self._reach == self._range:
+            return distance <= self._range
+        memory = memory_of(conn)
+        seen = distance <= self._range or (
+            distance <= self._reach and memory.before.get(self, {}).get(entity.id) is entity
+        )
+        if memory.looking:
+            shown = memory.shown.setdefault(self, {})
+            if seen:
+                shown[entity.id] = entity
+            else:
+                shown.pop(entity.id, None)
+        return seen
+
+
+def _square(cell: tuple[int, ...], radius: int) -> Iterator[tuple[int, ...]]:
+    """Give the cells at most `radius` from one on each axis, those in the middle first."""
+    first, *others = cell
+    for at in _outwards(first, first - radius, first + radius):
+        if others:
+            yield from ((at, *rest) for rest in _square(tuple(others), radius))
+        else:
+            yield (at,)
+
+
+def _overlapped(point: _Place, reach: float, size: float) -> Iterator[tuple[int, ...]]:
+    """Give the cells that a circle or sphere overlaps, those in the middle first."""
+    first, *others = point
+    lowest, highest = math.floor((first - reach) / size), math.floor((first + reach) / size)
+    for at in _outwards(math.floor(first / size), lowest, highest):
+        if not others:
+            yield (at,)
+            continue
+        gap = max(at * size - first, first - (at + 1) * size, 0.0)
+        left = math.sqrt(max((reach - gap) * (reach + gap), 0.0))
+        for rest in _overlapped(tuple(others), left, size):
+            yield (at, *rest)
+
+
+def _outwards(middle: int, lowest: int, highest: int) -> Iterator[int]:
+    """Give middle, middle + 1, middle - 1 and so on, within the bounds."""
+    yield middle
+    for step in range(1, max(middle - lowest, highest - middle) + 1):
+        if middle + step <= highest:
+            yield middle + step
+        if middle - step >= lowest:
+            yield middle - step

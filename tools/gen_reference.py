@@ -1,7 +1,8 @@
 """Generate docs/reference/{room,client,testing}.md from the docstrings and types of the public modules.
 
-Everything a module exports must have a docstring, and so must every public member of what it exports; what
-lacks one ends the run with a list. Griffe reads the source without importing it. What stands under
+Everything a module exports must have a docstring, and so must every public function of what it exports; what
+lacks one ends the run with a list. An attribute is shown if it has one, or if its class's names it in
+backticks. Griffe reads the source without importing it. What stands under
 `if TYPE_CHECKING:` is what type checkers and authors see, so that is what is shown.
 """
 
@@ -89,8 +90,12 @@ class Page:
         title = f"{of}.{member.name}"
         special = member.name.startswith("__")
         doc = _doc(member)
-        if special and doc is None:
+        named = f"`{member.name}`" in (_doc(owner) or "")
+        is_field = isinstance(member, griffe.Attribute) and "property" not in member.labels
+        if doc is None and (special or (is_field and not named)):
             return ""
+        if doc is None and is_field:
+            return f"\n### {title}\n\n{_block(_declaration(member.name, member))}\n"
         return f"\n### {title}\n\n{_block(_declaration(member.name, member))}\n" + (
             f"\n{doc}\n" if doc else self._lacks(title, owner)
         )

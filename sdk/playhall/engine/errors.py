@@ -25,7 +25,10 @@ __all__ = [
 
 
 class PlayhallError(Exception):
-    """What a client gets where Playhall or a room says no. `code` is a close code, or a call's."""
+    """What a client gets where Playhall or a room says no.
+
+    `code` is a close code, or a call's: 422 for what the room answered, 0 for no answer. `message` says why.
+    """
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -34,7 +37,10 @@ class PlayhallError(Exception):
 
 
 class FieldError(ValueError):
-    """A value does not fit its field. The write changed nothing. `id` is None before the entity is added."""
+    """A value does not fit its field. The write changed nothing.
+
+    `kind` and `field` are names, `reason` is for people; `id` is None before the entity is added.
+    """
 
     def __init__(self, kind: str, id: int | None, field: str, reason: str) -> None:
         super().__init__(f"{kind} {'(not added)' if id is None else id}: {field}: {reason}")

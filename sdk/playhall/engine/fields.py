@@ -424,16 +424,27 @@ PLAIN: Final[dict[type, FieldType]] = {bool: BOOL, str: STR, bytes: BYTES}
 
 # msgspec.Meta makes the ranges hold in calls too, whose arguments msgspec decodes.
 u8: TypeAlias = Annotated[int, msgspec.Meta(ge=U8.lo, le=U8.hi), U8]
+"""An integer from 0 to 255, in one byte. What does not fit is refused."""
 u16: TypeAlias = Annotated[int, msgspec.Meta(ge=U16.lo, le=U16.hi), U16]
+"""An integer from 0 to 65,535, in two bytes. What does not fit is refused."""
 u32: TypeAlias = Annotated[int, msgspec.Meta(ge=U32.lo, le=U32.hi), U32]
+"""An integer from 0 to 4,294,967,295, in four bytes. What does not fit is refused."""
 i8: TypeAlias = Annotated[int, msgspec.Meta(ge=I8.lo, le=I8.hi), I8]
+"""An integer from -128 to 127, in one byte. What does not fit is refused."""
 i16: TypeAlias = Annotated[int, msgspec.Meta(ge=I16.lo, le=I16.hi), I16]
+"""An integer from -32,768 to 32,767, in two bytes. What does not fit is refused."""
 i32: TypeAlias = Annotated[int, msgspec.Meta(ge=I32.lo, le=I32.hi), I32]
+"""An integer from -2,147,483,648 to 2,147,483,647, in four bytes. What does not fit is refused."""
 f32: TypeAlias = Annotated[float, F32]
+"""A float of four bytes. Writes are rounded to it, in the room as in clients; what overflows is refused."""
 f64: TypeAlias = Annotated[float, F64]
+"""A float of eight bytes."""
 Json = Annotated[T, JSON]
+"""Anything JSON encodes, in at most 16 KB; T is for checkers. Assign it, do not change it in place."""
 writable = Annotated[T, WRITABLE]
+"""A field that the entity's owner may write from its client: `volume: writable[u8] = 5`."""
 owner_only = Annotated[T, OWNER_ONLY]
+"""A field that is sent to the entity's owner alone: `coins: owner_only[u32] = 0`."""
 
 
 def q8(lo: float, hi: float) -> QuantisedType:

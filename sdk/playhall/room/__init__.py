@@ -9,6 +9,7 @@ from __future__ import annotations
 from playhall.engine.bots import Bot, Bots, is_bot
 from playhall.engine.calls import Call, CallRejected
 from playhall.engine.codes import CloseCode
+from playhall.engine.columns import Columns
 from playhall.engine.connection import Connection, JsonIn, JsonOut, Message
 from playhall.engine.entities import Entities
 from playhall.engine.errors import DeadEntityError, FieldError, FieldTypeError, PlayhallError, ReadOnlyError
@@ -40,6 +41,7 @@ __all__ = [
     "Call",
     "CallRejected",
     "CloseCode",
+    "Columns",
     "Connection",
     "DeadEntityError",
     "Entities",

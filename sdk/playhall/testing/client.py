@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -137,9 +136,7 @@ class TestClient(RoomClient[S, P]):
 
     async def leave(self) -> None:
         """Leave the room on purpose, until the connection is closed. Moves the clock as far as that needs."""
-        leaving = asyncio.ensure_future(super().leave())
-        await self._room.host.pass_time(leaving.done, LEAVE_S)
-        await leaving
+        await self._room.host.wait(super().leave(), timeout=LEAVE_S)
         await self._room.host.settle()
 
     def expect_message(self, message: JsonOut | bytes) -> None:

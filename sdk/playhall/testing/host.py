@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from playhall.testing.room import TestRoom
 
 __all__ = ["DEFAULT_SEED", "RoomClass", "RoomHost"]
 
+T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S", bound="Entity | None")
 P = TypeVar("P", bound="Entity | None")
@@ -124,6 +125,20 @@ class RoomHost:
         timer_at = await self._loop.idle()
         ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
         return min([*ticks, *([] if timer_at is None else [timer_at])], default=None)
+
+    async def wait(self, awaitable: Awaitable[T], *, timeout: float = 60.0) -> T:
+        """Await something, and move the clock, with all ticks on the way, as far as it needs.
+
+        Raises TimeoutError where it needs more than `timeout` seconds; it is cancelled then.
+        """
+        future = asyncio.ensure_future(awaitable)
+        try:
+            await self.pass_time(future.done, timeout)
+            if not future.done():
+                raise TimeoutError(f"this is not done after {timeout:g} s of the test's clock")
+            return await future
+        finally:
+            future.cancel()
 
     async def pass_time(self, done: Callable[[], bool], at_most: float) -> None:
         """Move the clock until `done`, from event to event, for at most so many seconds."""

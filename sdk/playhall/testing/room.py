@@ -117,7 +117,8 @@ class TestRoom(Generic[R, S, P]):
         need; by default not at all.
         """
         self._host.check_loop()
-        network = Network(net or Net(), self._host.seed, f"{self.id}/{player}/{len(self._clients)}")
+        before = sum(client.player == player for client in self._clients)
+        network = Network(net or Net(), self._host.seed, f"{self.id} {player} {before}")
         client: TestClient[S, P] = TestClient(self, player, meta, network, self._schema)
         self._clients.append(client)
         try:

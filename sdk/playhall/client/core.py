@@ -49,7 +49,7 @@ from playhall.engine import frames
 from playhall.engine.codes import CloseCode, Reconnect
 from playhall.engine.connection import JsonOut
 from playhall.engine.errors import PlayhallError, ProtocolError
-from playhall.engine.schema import Schema
+from playhall.engine.schema import PresenceRow, Schema
 from playhall.engine.updates import UpdateReader
 
 __all__ = ["ABNORMAL", "ClientCore", "Stats", "Status"]
@@ -66,6 +66,8 @@ SILENCE_S = 15.0
 # A welcome, and then each part of the state, must come within this; the server's own limits are well below.
 PROGRESS_S = 30.0
 MAX_REASON = 123
+# Frames of writes that a client which leaves sends at once, of the bucket that routers keep for it.
+LAST_WRITES = 16
 LAST_CALL = 2**32 - 1
 
 
@@ -128,6 +130,9 @@ class ClientCore:
         # Numbers of calls, and when those without an answer are given up.
         self._next_call = 0
         self._calls: dict[int, float] = {}
+
+        # When the player's writes were sent last.
+        self._wrote_at = 0.0
 
         # What is held.
         self._version = 0
@@ -198,8 +203,12 @@ class ClientCore:
         if self._phase in _CONNECTED or self._phase is _Phase.OPENING:
             self._lost(code, reason, now)
 
-    def timer(self, now: float) -> None:
-        """The time of `next_timer` has come."""
+    def timer(self, now: float, *, clogged: bool = False) -> None:
+        """The time of `next_timer` has come. `clogged`: the transport does not take what was sent before."""
+        if _is_due(self._writes_due, now):
+            self._wrote_at = now
+            if not clogged:  # else what is unsent goes on to be replaced by what is newer
+                self._send_writes()
         if _is_due(self._give_up_at, now):
             if self._phase is not _Phase.WAITING:
                 self._outputs.append(CloseTransport(NORMAL, ""))
@@ -224,6 +233,7 @@ class ClientCore:
             self._ping_at,
             self._silent_at,
             self._progress_at,
+            self._writes_due,
             *self._calls.values(),
         )
         return min((at for at in deadlines if at is not None), default=None)
@@ -274,12 +284,25 @@ class ClientCore:
         self._calls.pop(call, None)
 
     def leave(self) -> None:
-        """Leave the room for good."""
+        """Leave the room for good; what is unsent of the player's writes goes first."""
         if self._phase in _CONNECTED:
+            for _ in range(LAST_WRITES):
+                self._send_writes()
             self._send(frames.Leave())
         if self._phase in _CONNECTED or self._phase is _Phase.OPENING:
             self._outputs.append(CloseTransport(NORMAL, ""))
         self._end()
+
+    def set_status(self, status: object) -> PresenceRow:
+        """Set the player's status, and return its row. Raises TypeError, or ValueError where it is over 1 KB.
+
+        Raises PlayhallError before the first state is in.
+        """
+        row = self.replica.presence_of(self.player)
+        if row is None:
+            raise PlayhallError(0, "the player is not in the room yet: await room.ready first")
+        self.replica.writes.set_status(row, status)
+        return row
 
     def server_tick(self, now: float) -> float:
         """Return the room's tick as far as is known, with its fraction; a sleeping room's stands still."""
@@ -341,6 +364,7 @@ class ClientCore:
 
     def _report_lost(self, code: int) -> None:
         self.asleep = False
+        self.replica.writes.lose()
         self._fail_calls("the connection was lost before the call was answered")
         if self.status == "open":
             self.status = "reconnecting"
@@ -363,6 +387,7 @@ class ClientCore:
     def _end(self) -> None:
         self._fail_calls("the client was closed before the call was answered")
         self._phase = _Phase.CLOSED
+        self.replica.writes.end()
         self.status = "closed"
         self.asleep = False
         self._give_up_at = self._retry_at = self._ping_at = self._silent_at = self._progress_at = None
@@ -423,6 +448,7 @@ class ClientCore:
             self._opened()
         elif not welcome.asleep:
             self.asleep = False
+            self.replica.writes.lose()
             self._phase = _Phase.SYNCING
             self._progress_at = now + PROGRESS_S
 
@@ -448,6 +474,7 @@ class ClientCore:
     def _opened(self) -> None:
         """The state is the room's."""
         self._phase = _Phase.OPEN
+        self.replica.writes.begin(self.player)
         self._progress_at = self._give_up_at = None
         was, self.status = self.status, "open"
         if was == "connecting":
@@ -495,6 +522,16 @@ class ClientCore:
             self._clock.pong((pong.tick or 0) + pong.fraction / 256 if known else None, sent_at, now)
 
     # Sending
+
+    @property
+    def _writes_due(self) -> float | None:
+        """When the player's writes may be sent: once a tick."""
+        return self._wrote_at + 1 / self.tick_rate if self.replica.writes else None
+
+    def _send_writes(self) -> None:
+        frame = self.replica.writes.take(self._version)
+        if frame is not None:
+            self._send(frame)
 
     def _send(self, frame: frames.ClientFrame) -> None:
         self._send_data(frame, frames.encode_client(frame), False)

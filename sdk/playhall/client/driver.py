@@ -15,6 +15,8 @@ __all__ = ["Driver"]
 
 # A transport closes within two seconds by itself; this is for one that does not keep its word.
 CLOSE_S = 3.0
+# While so much waits, writes wait for it.
+CLOGGED_BYTES = 64 * 1024
 
 _log = logging.getLogger("playhall.client")
 
@@ -90,7 +92,7 @@ class Driver:
 
     def _timer_due(self) -> None:
         self._timer = self._timer_at = None
-        self._core.timer(self.now())
+        self._core.timer(self.now(), clogged=self.unsent > CLOGGED_BYTES)
         self.pump()
 
     # What the link at hand reports; links of before do not.

@@ -17,7 +17,12 @@ E = TypeVar("E", bound=Entity)
 
 
 class ClientEntities:
-    """The entities of the room that this client sees. They are read-only: the room writes them.
+    """The entities of the room that this client sees. The room writes them; the player writes the writable
+    fields of its own.
+
+    Such a write (`cursor.x = 5`, also to `room.private`) shows at once, and is sent once a tick of the room.
+    The room may overrule it, which is an `on_change` and an `on_correct`. What is not sent yet is lost when
+    the connection is. Any other write raises TypeError, and a value that does not fit FieldError.
 
     A handle is the same object for as long as the entity is seen, over reconnects too; a room that was away
     (another generation) sends everything anew. One that has left keeps its last values.
@@ -90,7 +95,10 @@ class ClientEntities:
         return self._owner.add(kind, callback)
 
     def on_correct(self, kind: type[E], callback: Callable[[E, frozenset[str]], object], /) -> Remove:
-        """Call back for each entity of a kind in which the room overruled the player, with the fields."""
+        """Call back for each entity of a kind, of the player's own, in which the room overruled the player.
+
+        With the names of the fields; `on_change` has been called for them.
+        """
         return self._correct.add(kind, callback)
 
     def tell(self, changes: Changes) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
+from playhall.client.core import ClientCore
 from playhall.client.listeners import Listeners, Remove
 from playhall.client.replica import Changes
-from playhall.engine.connection import JsonIn
+from playhall.engine.connection import JsonIn, JsonOut
 from playhall.engine.presence import PresenceEntry
 from playhall.engine.schema import PresenceRow
 
@@ -21,7 +22,8 @@ class ClientPresence(Mapping[str, PresenceEntry]):
     callback off.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, core: ClientCore) -> None:
+        self._core = core
         self._entries: dict[str, PresenceEntry] = {}
         self._join = Listeners[[PresenceEntry]]()
         self._change = Listeners[[PresenceEntry, frozenset[str]]]()
@@ -35,6 +37,16 @@ class ClientPresence(Mapping[str, PresenceEntry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def set_status(self, status: JsonOut) -> None:
+        """Set the player's own status: anything JSON encodes, at most 1 KB of it. It shows here at once.
+
+        Others are told once a tick of the room; the room may overrule it, which is an `on_change`. One
+        that was not sent yet is lost when the connection is. Raises ValueError for one over 1 KB, TypeError
+        or ValueError for what is not JSON, PlayhallError before the client is connected.
+        """
+        row = self._core.set_status(status)
+        self._entries = self._entries | {row.player: _entry(row)}
 
     def on_join(self, callback: Callable[[PresenceEntry], object], /) -> Remove:
         """Call back for each player who comes."""

@@ -1,6 +1,7 @@
 """The client's copy of what it may see of a room.
 
-The entities are handles of the same classes as the room's, in a home that refuses writes. An update is
+The entities are handles of the same classes as the room's, in a home that knows what the player may write
+(see `writes`). An update is
 applied as a whole, and `apply` returns what came of it: an entity that was replaced by another of its id
 has left, and the other has entered; one that came and went within the update was never there.
 """
@@ -9,12 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from playhall.engine.errors import ProtocolError, ReadOnlyError
+from playhall.client.writes import Writes
+from playhall.engine.errors import ProtocolError
 from playhall.engine.fields import patched
-from playhall.engine.kinds import Entity, Home, put, restore, set_owner, spec_of, stored_values
-from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, Schema
+from playhall.engine.kinds import Entity, put, restore, set_owner, spec_of, stored_values
+from playhall.engine.schema import (
+    FIRST_ENTITY_ID,
+    FIRST_PRESENCE_ID,
+    PRIVATE_ID,
+    SHARED_ID,
+    PresenceRow,
+    Schema,
+)
 from playhall.engine.updates import Change, Correct, Enter, Leave, Owner, Patch, Update
 
 __all__ = ["Changes", "Replica"]
@@ -24,7 +33,11 @@ E = TypeVar("E", bound=Entity)
 
 @dataclass(slots=True)
 class Changes:
-    """What an update did, for the callbacks. Fields are given by name."""
+    """What an update did, for the callbacks. Fields are given by name.
+
+    `corrected` are the fields in which the room overruled the player: a correction changed them, and the
+    player owned the entity before.
+    """
 
     entered: list[Entity] = field(default_factory=list)
     left: list[Entity] = field(default_factory=list)
@@ -33,31 +46,13 @@ class Changes:
     owned: list[Entity] = field(default_factory=list)
 
 
-class _ClientHome(Home):
-    """Where a client's entities live: all writes are the room's."""
-
-    __slots__ = ()
-
-    def write(self, entity: Entity, index: int, value: object) -> NoReturn:
-        raise _read_only(entity, spec_of(entity).fields[index].name)
-
-    def patch(self, entity: Entity, index: int, offset: int, data: bytes) -> NoReturn:
-        raise _read_only(entity, spec_of(entity).fields[index].name)
-
-
-def _read_only(entity: Entity, name: str) -> ReadOnlyError:
-    return ReadOnlyError(
-        f"{entity.kind}.{name} is the room's to write: send a message, and let the room do it"
-    )
-
-
 class Replica:
     """Every entity the client holds, by id; shared and private state and presence rows are among them."""
 
     def __init__(self, schema: Schema[Any, Any]) -> None:
         self._schema = schema
-        self._home = _ClientHome()
         self._by_id: dict[int, Entity] = {}
+        self.writes = Writes(schema, self._by_id.get)
         self._by_class: dict[type[Entity], dict[int, Entity]] = {}
 
     def __len__(self) -> int:
@@ -78,6 +73,10 @@ class Replica:
                 for id, entity in entities.items():
                     if id >= FIRST_ENTITY_ID and isinstance(entity, kind):
                         yield entity
+
+    def presence_of(self, player: str) -> PresenceRow | None:
+        """Return a player's row, or None."""
+        return next((row for row in self.of_kind(PresenceRow) if row.player == player), None)
 
     def apply(self, update: Update, player: str) -> Changes:
         """Apply an update. Raises ProtocolError for an id of the wrong kind, and changes nothing then."""
@@ -102,7 +101,7 @@ class Replica:
     def add(self, enter: Enter, owner: str | None) -> Entity:
         """Put a new entity in place; there is none of its id."""
         cls = self._schema.classes[enter.number]
-        entity = restore(cls, self._home, enter.id, owner, enter.values)
+        entity = restore(cls, self.writes, enter.id, owner, enter.values)
         self._by_id[enter.id] = entity
         self._by_class.setdefault(cls, {})[enter.id] = entity
         return entity
@@ -116,8 +115,10 @@ class Replica:
 
     def clear(self) -> dict[int, Entity]:
         """Take everything out, and return it."""
-        everything, self._by_id = self._by_id, {}
+        everything = dict(self._by_id)
+        self._by_id.clear()
         self._by_class.clear()
+        self.writes.clear()
         return everything
 
 
@@ -145,25 +146,29 @@ class _Application:
                 self._replica.add(operation, self._player if id == PRIVATE_ID else None)
             case Change(id, values):
                 entity = self._held(id)
-                kept = spec_of(entity).writable_mask if self._is_written_by_player(entity) else 0
+                kept = self._written_by_player(entity)
                 for index, stored in values.items():
                     if not kept >> index & 1:
                         self._put(entity, index, stored)
             case Patch(id, index, offset, data):
                 entity = self._held(id)
-                self._put(entity, index, patched(stored_values(entity)[index], offset, data))
+                if not self._written_by_player(entity) >> index & 1:
+                    self._put(entity, index, patched(stored_values(entity)[index], offset, data))
             case Owner(id, owner):
                 entity = self._held(id)
                 self._owner_before.setdefault(id, entity.owner)
                 set_owner(entity, owner)
+                self._replica.writes.drop(id)
             case Correct(id, values):
                 entity = self._held(id)
                 self._corrected.setdefault(id, set()).update(values)
                 for index, stored in values.items():
                     self._put(entity, index, stored)
+                self._replica.writes.drop(id, sum(1 << index for index in values))
 
     def _remove(self, id: int) -> None:
         self._before.setdefault(id, self._replica.remove(id))
+        self._replica.writes.drop(id)
         self._values_before.pop(id, None)
         self._corrected.pop(id, None)
 
@@ -172,8 +177,15 @@ class _Application:
         assert entity is not None, "the reader of updates has checked that it is held"
         return entity
 
-    def _is_written_by_player(self, entity: Entity) -> bool:
-        """Whether the player owned it before this update: then its writable fields are the player's."""
+    def _written_by_player(self, entity: Entity) -> int:
+        """Return the mask of the fields that the player wrote until now: only corrections change them."""
+        if isinstance(entity, PresenceRow):
+            mine = entity.id not in self._before and entity.player == self._player
+            return 1 << spec_of(entity).by_name["status"].index if mine else 0
+        return spec_of(entity).writable_mask if self._was_mine(entity) else 0
+
+    def _was_mine(self, entity: Entity) -> bool:
+        """Whether the player owned it before this update."""
         if entity.id in self._before:
             return False
         return self._owner_before.get(entity.id, entity.owner) == self._player
@@ -195,17 +207,16 @@ class _Application:
         for id, values in self._values_before.items():
             entity = self._held(id)
             now = stored_values(entity)
-            differ = (f for f in spec_of(entity).fields if f.index in values)
-            names = frozenset(f.name for f in differ if not f.type.same(values[f.index], now[f.index]))
-            if names:
-                changes.changed.append((entity, names))
+            differ = [f for f in spec_of(entity).fields if f.index in values]
+            differ = [f for f in differ if not f.type.same(values[f.index], now[f.index])]
+            if differ:
+                changes.changed.append((entity, frozenset(f.name for f in differ)))
+            corrected = self._corrected.get(id, set()) if self._was_mine(entity) else set()
+            overruled = frozenset(f.name for f in differ if f.index in corrected)
+            if overruled:
+                changes.corrected.append((entity, overruled))
         for id, owner in self._owner_before.items():
             entity_now = self._replica.get(id)
             if entity_now is not None and id not in self._before and entity_now.owner != owner:
                 changes.owned.append(entity_now)
-        for id, indices in self._corrected.items():
-            if id not in self._before:
-                entity = self._held(id)
-                fields = spec_of(entity).fields
-                changes.corrected.append((entity, frozenset(fields[index].name for index in indices)))
         return changes

@@ -106,7 +106,8 @@ class RoomClient(Generic[S, P]):
         self._early_until = math.inf
         self._tick = Listeners[[int]]()
         self.entities = ClientEntities(self._core)
-        self.presence = ClientPresence()
+        self.presence = ClientPresence(self._core)
+        self._core.replica.writes.on_unsent = self._pump
 
     def _rng(self) -> Callable[[], float]:
         """Where the spread of reconnects comes from."""
@@ -144,10 +145,13 @@ class RoomClient(Generic[S, P]):
         if self._driver is not None:
             await self._driver.wait_closed()
 
-    def _leave(self) -> None:
-        self._core.leave()
+    def _pump(self) -> None:
         if self._driver is not None:
             self._driver.pump()
+
+    def _leave(self) -> None:
+        self._core.leave()
+        self._pump()
         if self._joined is not None and not self._joined.done():
             self._fail_joined(PlayhallError(0, "the client left before it was connected"))
 

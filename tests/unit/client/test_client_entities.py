@@ -21,7 +21,7 @@ class Game:
     def __init__(self) -> None:
         self.server = Server()
         self.entities = ClientEntities(self.server.core)
-        self.presence = ClientPresence()
+        self.presence = ClientPresence(self.server.core)
         self.heard: list[Any] = []
 
     def connect(self, *entities: tuple[int, Entity]) -> None:
@@ -100,6 +100,8 @@ def test_shared_and_private_state_and_presence_are_no_entities_of_the_game(game:
 @pytest.mark.ledger("CENT-05")
 def test_callbacks_run_once_all_is_in_enters_first_and_leaves_last(game: Game) -> None:
     game.connect((2, Dot(x=1)), (3, Dot(x=1)), (4, Dot(x=1)))
+    game.server.own(3, "alice")
+    game.update()
     game.listen()
     sums: list[float] = []
     game.entities.on_enter(Dot, lambda _: sums.append(sum(dot.x for dot in game.entities.all(Dot))))
@@ -107,11 +109,11 @@ def test_callbacks_run_once_all_is_in_enters_first_and_leaves_last(game: Game) -
     game.server.enter(9, Dot(x=100))
     game.server.change(2, Dot(x=50), "x")
     game.server.own(3, "bob")
-    game.server.change(3, Dot(x=7), "x", "volume", correct=True)
+    game.server.change(3, Dot(x=7, volume=6), "x", "volume", correct=True)
     assert game.update() == [
         ("enter", 9),
         ("change", 2, "x"),
-        ("change", 3, "x"),
+        ("change", 3, "volume", "x"),
         ("correct", 3, "volume", "x"),
         ("owner", 3, "bob"),
         ("leave", 4),

@@ -221,9 +221,9 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
   /**
    * Ask the room, and resolve to its reply; what the room changed to answer is seen by then. Rejects with PlayhallError:
    * code 422 where room code refused or failed, 404 where the room knows no such call, 429 over 32 calls without an
-   * answer, and 0 where no answer came: in time, before the connection or the room was lost, or at all, while the client
-   * is not connected. Whether the room did what it was asked is unknown then, and nothing is asked twice. Throws before
-   * `ready`, and for arguments that cannot be sent.
+   * answer, and 0 where no answer came: in time, or before the connection or the room was lost or left. Whether the room
+   * did what it was asked is unknown then, and nothing is asked twice. While the client is coming back a call fails at
+   * once. Throws as `send` does.
    */
   call<N extends keyof C & string>(name: N, ...rest: CallParameters<C[N]>): Promise<ReplyOf<C[N]>> {
     const [args = {}, { timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = {}] = rest as [unknown?, CallOptions?];

@@ -127,8 +127,6 @@ describe("calls", () => {
       const call = caller.call("buy");
       end(caller);
       expect(caller.ends()).toEqual([[call, 0]]);
-      const late = caller.call("buy");
-      expect(caller.ends().at(-1)).toEqual([late, 0]);
       expect(caller.asked()).toHaveLength(1);
     }
   });

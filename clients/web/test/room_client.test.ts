@@ -1,86 +1,24 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { FrameType } from "../src/core/frames.js";
 import { CloseCode } from "../src/gen/codes.js";
-import { connect, PlayhallError, RoomClient, type ConnectOptions, type TransportHandlers } from "../src/index.js";
+import { connect, PlayhallError, RoomClient } from "../src/index.js";
+import { fakeBrowser, Server } from "./room_server.js";
 import {
   asleep,
   Board,
   Dot,
   fullState,
   message,
-  Mine,
   peers,
   pong,
   reset,
-  schema,
   update,
   voice,
   waking,
   welcome,
 } from "./server.js";
 
-/** The other end of each connection a client makes. */
-class Server {
-  /** What the client's connection holds back. */
-  unsentBytes = 0;
-  readonly connections: { handlers: TransportHandlers; sent: Uint8Array[]; closed: [number, string] | null }[] = [];
-
-  readonly options: ConnectOptions<Board, Mine> = {
-    url: "http://game.test",
-    project: "dots",
-    room: "main",
-    schema,
-    dial: (handlers) => {
-      const connection = { handlers, sent: [] as Uint8Array[], closed: null as [number, string] | null };
-      this.connections.push(connection);
-      const server = this;
-      return {
-        get unsentBytes() {
-          return server.unsentBytes;
-        },
-        send: (frame) => void connection.sent.push(frame),
-        close: (code, reason) => void (connection.closed = [code, reason]),
-      };
-    },
-  };
-
-  get last(): Server["connections"][number] {
-    return this.connections.at(-1)!;
-  }
-
-  say(...frames: Uint8Array[]): void {
-    for (const frame of frames) this.last.handlers.received(frame);
-  }
-
-  /** Take the client in. */
-  admit(...first: Uint8Array[]): void {
-    this.last.handlers.opened();
-    this.say(...first, welcome({ token: "guest-token" }), fullState());
-  }
-
-  sentOf(type: number): Uint8Array[] {
-    return this.last.sent.filter((frame) => frame[0] === type);
-  }
-}
-
-function memoryStorage(): Storage {
-  const kept = new Map<string, string>();
-  return {
-    getItem: (key: string) => kept.get(key) ?? null,
-    setItem: (key: string, value: string) => void kept.set(key, value),
-    removeItem: (key: string) => void kept.delete(key),
-  } as unknown as Storage;
-}
-
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
-  vi.stubGlobal("localStorage", memoryStorage());
-  vi.stubGlobal("sessionStorage", memoryStorage());
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
+fakeBrowser();
 
 describe("connect", () => {
   test("[CENT-01] resolves with the whole state", async () => {
@@ -124,7 +62,7 @@ describe("a room client", () => {
     expect(entered).toEqual([2, 3]);
   });
 
-  test("tells what happens: connection, messages, ticks, sleep and voice", async () => {
+  test("[CENT-09] tells what happens: connection, messages, ticks, sleep and voice", async () => {
     const server = new Server();
     const room = new RoomClient(server.options);
     const told: unknown[] = [];

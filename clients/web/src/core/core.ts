@@ -215,9 +215,7 @@ export class ClientCore {
 
   /** Send a message. False while coming back: it is dropped. Throws before the first state, and once closed. */
   send(payload: unknown, unreliable: boolean): boolean {
-    if (this.#status === "connecting" || this.#status === "closed") {
-      throw new PlayhallError(0, `The client is ${this.#status} and cannot send.`);
-    }
+    this.#checkJoined("send");
     const frame = encodeMessage(payload, this.#seen(), unreliable);
     if (this.#status !== "open") return false;
     this.#send(unreliable ? "unreliable" : "message", frame, unreliable);
@@ -226,17 +224,22 @@ export class ClientCore {
 
   /**
    * Call a handler of the room. Returns the number under which `answered` or `failed` will speak of it, once. Throws
-   * before the first state, and for what cannot be sent.
+   * before the first state, once closed, and for what cannot be sent.
    */
   call(name: string, args: unknown, timeoutMs: number, now: number): number {
-    if (this.#status === "connecting") throw new PlayhallError(0, "The client is connecting and cannot call.");
+    this.#checkJoined("call");
     if (!(timeoutMs > 0)) throw new RangeError(`${timeoutMs} ms is no time to wait for an answer`);
     const call = this.#calls.claim();
     const frame = encodeCall(call, this.#seen(), name, args);
     this.#calls.wait(call, name, now + timeoutMs);
     if (this.#status === "open") this.#send("call", frame);
-    else this.#fail(call, `was not sent: the client is ${this.#status}`);
+    else this.#fail(call, "was not sent: the client is coming back");
     return call;
+  }
+
+  #checkJoined(what: string): void {
+    if (this.#status !== "connecting" && this.#status !== "closed") return;
+    throw new PlayhallError(0, `The client is ${this.#status} and cannot ${what}.`);
   }
 
   #seen(): number {
@@ -346,10 +349,12 @@ export class ClientCore {
         this.#inRoom("a message");
         return this.#event({ name: "message", payload: frame.payload, unreliable: frame.unreliable });
       case "reply":
+        this.#inRoom("a reply");
         if (this.#calls.end(frame.call) !== undefined)
           this.#event({ name: "answered", call: frame.call, answer: frame.payload });
         return;
       case "error":
+        this.#inRoom("a reply");
         if (this.#calls.end(frame.call) !== undefined)
           this.#event({ name: "failed", call: frame.call, error: new PlayhallError(frame.code, frame.text) });
         return;

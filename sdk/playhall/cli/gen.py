@@ -20,9 +20,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, cast, get_args, get_origin
+
+import msgspec
 
 from playhall.cli.typescript import RESERVED, TypeWriter, array, comment, key, literal, object_literal
+from playhall.engine.calls import Call, call_spec_of
 from playhall.engine.fields import BYTES, JSON, QuantisedType
 from playhall.engine.inputs import Input, input_spec_of
 from playhall.engine.kinds import Entity, spec_of
@@ -32,7 +35,7 @@ from playhall.engine.specs import FieldSpec, KindSpec
 __all__ = ["GenError", "generate", "write"]
 
 PROJECT_FILE: Final = "playhall.toml"
-IMPORTED: Final = frozenset({"Entity", "Json", "defineSchema", "input", "kind", "schema"})
+IMPORTED: Final = frozenset({"Entity", "Json", "call", "defineSchema", "input", "kind", "schema"})
 """Names the output imports or declares itself."""
 
 
@@ -176,10 +179,12 @@ class _Output:
         kinds = [self._kind(cls, names) for cls in dict.fromkeys(self.schema.classes[:-1])]
         if self.schema.input is not None:
             kinds.append(self._input(self.schema.input, names))
+        calls = [self._call(cls, names) for cls in self.schema.calls]
+        schema = self._schema()
         interfaces = [
             f"export interface {name} {{\n{members}}}\n" for name, (cls, members) in self._interfaces(names)
         ]
-        blocks = [self._head(), *constants, *interfaces, *kinds, self._schema()]
+        blocks = [self._head(), *constants, *interfaces, *kinds, *calls, schema]
         return "\n".join(blocks)
 
     def _fail(self, name: str, what: str) -> GenError:
@@ -193,7 +198,7 @@ class _Output:
         names[name] = value
 
     def _head(self) -> str:
-        imports = ["defineSchema"]
+        imports = ["call"] * bool(self.schema.calls) + ["defineSchema"]
         imports += ["input"] * (self.schema.input is not None)
         has_kinds = len(self.schema.classes) > 1
         imports += ["kind", "type Entity"] * has_kinds
@@ -247,6 +252,13 @@ class _Output:
             f"export const {cls.__name__} = input<{cls.__name__}>({self._arguments(spec)});\n"
         )
 
+    def _call(self, cls: type[Call[Any]], names: dict[str, object]) -> str:
+        self._claim(names, cls.__name__, cls)
+        # To a checker a call is no struct, so that its fields are checked as those of a call.
+        lines = self.types.struct_fields(cast("type[msgspec.Struct]", cls), lambda field: not field.required)
+        members = f"{{\n{lines}}}\n" if lines else "{}\n"
+        return f"{comment(_docstring(cls))}export interface {cls.__name__} {members}"
+
     def _members(self, cls: type, spec: KindSpec) -> str:
         if not spec.fields:
             return "{}\n"
@@ -276,9 +288,9 @@ class _Output:
         return self.types.write(annotation)
 
     def _resolve(self, text: str) -> Any:
-        """Evaluate the text of an annotation, by the names of every module that declares a kind."""
+        """Evaluate the text of an annotation, by the names of every module that declares a kind or a call."""
         names: dict[str, Any] = {}
-        for cls in self.schema.classes:
+        for cls in (*self.schema.classes, *self.schema.calls):
             names |= vars(sys.modules[cls.__module__])
         return eval(text, names | vars(self.module))
 
@@ -295,8 +307,16 @@ class _Output:
             "private": name_of(schema.private),
             "input": name_of(schema.input),
         }
+        if schema.calls:
+            calls = "".join(f"    {self._call_entry(cls)},\n" for cls in schema.calls)
+            members["calls"] = f"{{\n{calls}  }}"
         lines = "".join(f"  {name}: {value},\n" for name, value in members.items())
         return f"export const schema = defineSchema({{\n{lines}}});\n"
+
+    def _call_entry(self, cls: type[Call[Any]]) -> str:
+        spec = call_spec_of(cls)
+        reply = "Uint8Array" if spec.reply is bytes else self.types.write(spec.reply)
+        return f"{key(spec.name)}: call<{cls.__name__}, {reply}>()"
 
 
 def _field(field: FieldSpec) -> list[tuple[str, str]]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
 import json
 import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import indent
 from typing import Annotated, Any, Final, ForwardRef, Literal, NewType, get_args, get_origin
 
+import msgspec
 import typing_extensions
 
 __all__ = ["RESERVED", "WIDTH", "TypeWriter", "array", "comment", "key", "literal", "object_literal"]
@@ -48,6 +54,20 @@ _PLAIN: Final[dict[Any, str]] = {
     str: "string",
     type(None): "null",
     None: "null",
+    # What msgspec writes as text; of use in calls alone.
+    **dict.fromkeys(
+        (
+            bytes,
+            bytearray,
+            datetime.datetime,
+            datetime.date,
+            datetime.time,
+            datetime.timedelta,
+            decimal.Decimal,
+            uuid.UUID,
+        ),
+        "string",
+    ),
 }
 
 
@@ -125,8 +145,8 @@ class TypeWriter:
     """Writes what JSON of a Python type looks like in TypeScript.
 
     `aliases` are types that have names of their own. What is met on the way is kept: `interfaces` of
-    TypedDicts by name, and whether `Json`, the type of all JSON, was needed. `resolve` evaluates a forward
-    reference, or raises.
+    TypedDicts, structs and dataclasses by name, and whether `Json`, the type of all JSON, was needed.
+    `resolve` evaluates a forward reference, or raises.
     """
 
     def __init__(self, aliases: Mapping[Any, str], resolve: Callable[[str], Any]) -> None:
@@ -145,8 +165,8 @@ class TypeWriter:
         name = self._aliases.get(hint)
         if name is not None:
             return name
-        if typing_extensions.is_typeddict(hint):
-            return self._typed_dict(hint)
+        if isinstance(hint, type) and get_origin(hint) is None:
+            return self._class(hint)
         return self._generic(get_origin(hint), get_args(hint))
 
     def _forward(self, text: str) -> str:
@@ -166,7 +186,7 @@ class TypeWriter:
             return _union([self.write(arg) for arg in args])
         if origin is tuple and args and args[-1] is not Ellipsis:
             return f"readonly [{', '.join(map(self.write, args))}]"
-        if origin in (list, tuple, collections.abc.Sequence):
+        if origin in (list, tuple, set, frozenset, collections.abc.Sequence):
             return f"readonly {_grouped(self.write(args[0]))}[]"
         if origin in (dict, collections.abc.Mapping):
             return self._record(*args)
@@ -177,21 +197,54 @@ class TypeWriter:
         record = f"Record<{names}, {self.write(value)}>"
         return f"Readonly<{record}>" if names == "string" else f"Readonly<Partial<{record}>>"
 
-    def _typed_dict(self, cls: type) -> str:
+    def _class(self, cls: Any) -> str:
+        if typing_extensions.is_typeddict(cls):
+            return self._interface(cls, self._members)
+        if issubclass(cls, msgspec.Struct) and not cls.__struct_config__.array_like:
+            return self._interface(cls, self._struct_members)
+        if dataclasses.is_dataclass(cls):
+            return self._interface(cls, self._dataclass_members)
+        if issubclass(cls, enum.Enum):
+            return _union([literal(member.value) for member in cls])
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            hints = typing.get_type_hints(cls, include_extras=True)
+            return f"readonly [{', '.join(self.write(hints.get(name, Any)) for name in cls._fields)}]"
+        return self._json()
+
+    def _interface(self, cls: type, members: Callable[[Any], str]) -> str:
+        """Return the name of a class that becomes an interface."""
         name = cls.__name__
         if name not in self.interfaces:
-            self.interfaces[name] = (cls, "")  # a TypedDict may hold itself
-            self.interfaces[name] = (cls, self._members(cls))
+            self.interfaces[name] = (cls, "")  # it may hold itself
+            self.interfaces[name] = (cls, members(cls))
         elif self.interfaces[name][0] is not cls:
-            raise ValueError(f"two TypedDicts are called {name}")
+            raise ValueError(f"two types are called {name}")
         return name
 
+    def _struct_members(self, cls: type[msgspec.Struct]) -> str:
+        config = cls.__struct_config__
+        tag = "" if config.tag is None else f"  readonly {key(config.tag_field)}: {literal(config.tag)};\n"
+        return tag + self.struct_fields(cls, lambda field: config.omit_defaults and not field.required)
+
+    def struct_fields(
+        self, cls: type[msgspec.Struct], optional: Callable[[msgspec.structs.FieldInfo], bool]
+    ) -> str:
+        """Return the members of an interface that has the fields of a struct."""
+        return _lines(
+            (field.encode_name, optional(field), self.write(field.type))
+            for field in msgspec.structs.fields(cls)
+        )
+
+    def _dataclass_members(self, cls: Any) -> str:
+        hints = typing.get_type_hints(cls, include_extras=True)
+        return _lines((field.name, False, self.write(hints[field.name])) for field in dataclasses.fields(cls))
+
     def _members(self, cls: Any) -> str:
-        lines: list[str] = []
+        lines: list[tuple[str, bool, str]] = []
         for name, hint in cls.__annotations__.items():
             bare, required = _bare(hint, name in cls.__required_keys__)
-            lines.append(f"  readonly {key(name)}{'' if required else '?'}: {self.write(bare)};\n")
-        return "".join(lines)
+            lines.append((name, not required, self.write(bare)))
+        return _lines(lines)
 
 
 def _unwrap(hint: Any) -> Any:
@@ -224,6 +277,11 @@ def _bare(hint: Any, required: bool) -> tuple[Any, bool]:
     if head is None:
         return hint, required
     return _bare(inner, {"Required": True, "NotRequired": False}.get(head, required))
+
+
+def _lines(members: Iterable[tuple[str, bool, str]]) -> str:
+    """Return members of an interface: name, whether it may be missing, type."""
+    return "".join(f"  readonly {key(name)}{'?' * optional}: {type_};\n" for name, optional, type_ in members)
 
 
 def _union(parts: Sequence[str]) -> str:

@@ -302,7 +302,11 @@ class RunningRoom:
     def _carry_out(self, now: Now) -> None:
         carry = self._carry
         for output in self.core.take_outputs():
-            carry[type(output)](output, now)
+            do = carry.get(type(output))
+            if do is None:
+                self._log.error("room_output_unknown", output=type(output).__name__)
+            else:
+                do(output, now)
         if self._status is Status.STOPPED or self.over.is_set():
             return
         status = self.core.status

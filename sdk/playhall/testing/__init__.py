@@ -6,7 +6,7 @@ from playhall.testing.client import TestClient
 from playhall.testing.host import RoomHost
 from playhall.testing.loop import Deadlock, StillLoop
 from playhall.testing.room import RoomStoppedError, TestRoom
-from playhall.testing.store import RoomData, StoredEntity
+from playhall.testing.store import RoomData, StoredBot, StoredEntity
 
 __all__ = [
     "Deadlock",
@@ -15,6 +15,7 @@ __all__ = [
     "RoomHost",
     "RoomStoppedError",
     "StillLoop",
+    "StoredBot",
     "StoredEntity",
     "TestClient",
     "TestRoom",

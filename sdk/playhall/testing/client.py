@@ -14,7 +14,7 @@ from playhall.client.outputs import Updated
 from playhall.client.room import RoomClient
 from playhall.client.transport import Receiver, Transport
 from playhall.engine.connection import JsonIn, JsonOut, Message
-from playhall.engine.kinds import Entity
+from playhall.engine.kinds import Entity, spec_of
 from playhall.engine.schema import Schema
 from playhall.testing.network import Network
 
@@ -54,6 +54,7 @@ class TestClient(RoomClient[S, P]):
         self.events: list[str] = []
         self.closed_with: int | None = None
         self.last_update: Updated | None = None
+        self._corrected: set[tuple[int, str]] = set()
 
     def _rng(self) -> Callable[[], float]:
         # The longest wait of each interval: the same in every run, and a drop lasts long enough to be seen.
@@ -67,8 +68,9 @@ class TestClient(RoomClient[S, P]):
         match event:
             case outputs.MessageReceived(content):
                 self.messages.append(content)
-            case outputs.Updated():
+            case outputs.Updated(_, changes):
                 self.last_update = event
+                self._corrected.update((each.id, name) for each, names in changes.corrected for name in names)
             case outputs.Disconnected(code):
                 self.closed_with = code
                 self.events.append("disconnected")
@@ -89,7 +91,7 @@ class TestClient(RoomClient[S, P]):
 
     def mine(self, kind: type[E]) -> list[E]:
         """Return the entities of a kind that the player owns."""
-        return self.entities.all(kind, owner=self._name)
+        return self.entities.mine(kind)
 
     @property
     def net(self) -> Net:
@@ -144,6 +146,19 @@ class TestClient(RoomClient[S, P]):
         want = message if isinstance(message, bytes) else msgspec.json.decode(msgspec.json.encode(message))
         if not any(_matches(got, want) for got in self.messages):
             raise AssertionError(f"{self._name} got no {message!r}; it got {self.messages!r}")
+
+    def expect_corrected(self, entity: Entity, field: str) -> None:
+        """Fail unless the room has overruled what the client wrote to this field, and the client has heard.
+
+        `entity` is the room's or the client's own; the private and the shared state are entities too.
+        """
+        if field not in {spec.name for spec in spec_of(entity).fields}:
+            raise AssertionError(f"{entity.kind} has no field {field!r}")
+        if (entity.id, field) not in self._corrected:
+            raise AssertionError(
+                f"{self._name} was not corrected in {field} of {entity.kind} {entity.id};"
+                f" it was in {sorted(self._corrected)}"
+            )
 
     def expect_sees(self, entity: Entity) -> None:
         """Fail unless the client sees this entity of the room's."""

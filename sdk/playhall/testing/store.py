@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from playhall.engine.connection import JsonIn
+from playhall.engine.jsontext import decode
 from playhall.engine.kinds import Entity, spec_of
 from playhall.engine.outputs import BaseOut, RecordOut, StoredRoom, WakeInfo, WakeReason
 from playhall.engine.schema import Schema
 from playhall.engine.specs import KindSpec
 from playhall.engine.statelog import read
 
-__all__ = ["RoomData", "RoomStore", "StoredEntity"]
+__all__ = ["RoomData", "RoomStore", "StoredBot", "StoredEntity"]
 
 EPOCH = 1
 
@@ -28,13 +30,32 @@ class StoredEntity:
 
 
 @dataclass(frozen=True)
+class StoredBot:
+    """A bot as it was saved. `fields` are its data."""
+
+    player: str
+    kind: str
+    name: str
+    status: JsonIn
+    fields: Mapping[str, JsonIn]
+
+
+@dataclass(frozen=True)
 class RoomData:
     """The room state that a wake would start from."""
 
     tick: int
+    """The room's tick when it was saved."""
     state: Mapping[str, Any] | None
+    """Fields of the shared state; None in a room that has none."""
     private: Mapping[str, Mapping[str, Any]]
+    """Fields of the private states, by player."""
     entities: tuple[StoredEntity, ...]
+    """All of them, those of hidden kinds too."""
+    bots: tuple[StoredBot, ...] = ()
+    """In the order they were added."""
+    banned: frozenset[str] = frozenset()
+    """Players who were banned."""
 
     def all(self, kind: type[Entity]) -> list[StoredEntity]:
         """Return the entities of a kind."""
@@ -99,6 +120,10 @@ class RoomStore:
                 StoredEntity(e.cls.kind, e.id, e.owner, _fields(e.cls, e.values) or {})
                 for e in saved.entities
             ),
+            bots=tuple(
+                StoredBot(b.player, b.kind, b.name, decode(b.status), decode(b.data)) for b in saved.bots
+            ),
+            banned=frozenset(saved.banned),
         )
 
 

@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from playhall.engine.bans import Bans
 from playhall.engine.connections import Connections
 from playhall.engine.kinds import Entity, spec_of, stored_values
 from playhall.engine.links import Link, LinkState
 from playhall.engine.profile import WHOLE, Profile, Times
+from playhall.engine.roster import Roster
 from playhall.engine.runtime import Runtime
-from playhall.engine.showing import listed, show_content, show_field
+from playhall.engine.showing import listed, show_content, show_field, show_json
 from playhall.engine.specs import KindSpec
+from playhall.engine.statelog import SavedBot
 
-__all__ = ["FIRST_PAGE", "MAX_PAGE", "Page", "inspect_room", "summarise"]
+__all__ = ["FIRST_PAGE", "MAX_PAGE", "Page", "inspect_room", "show_bans", "show_bots", "summarise"]
 
 MAX_PAGE = 500
 _MAX_PAGE_BYTES = 512 * 1024
@@ -49,6 +52,8 @@ def inspect_room(runtime: Runtime, connections: Connections | None, page: Page) 
     recorder, profile = runtime.recorder, runtime.profile
     links = [] if connections is None else connections.links
     return {
+        "bots": [],
+        "bans": {"total": 0, "items": []},
         "connections": _short_list(links, lambda link: _show_link(link, runtime.now.mono)),
         "presence": _short_list(runtime.presence, lambda player: _show_presence(runtime, player)),
         "kinds": _show_kinds(runtime),
@@ -85,6 +90,27 @@ def _last_tick(profile: Profile | None) -> dict[str, Any] | None:
     seconds = [] if profile is None else profile.seconds()
     ticks = next((rows[WHOLE] for _, rows in reversed(seconds) if WHOLE in rows), None)
     return None if ticks is None else _show_times(ticks)
+
+
+def show_bots(roster: Roster) -> list[Any]:
+    """Return the bots, as they were saved last."""
+    return _short_list(roster.all().bots, _show_bot)
+
+
+def _show_bot(bot: SavedBot) -> dict[str, Any]:
+    return {
+        "player": bot.player,
+        "kind": bot.kind,
+        "name": bot.name,
+        "status": show_json(bot.status),
+        "fields": show_json(bot.data),
+    }
+
+
+def show_bans(bans: Bans) -> dict[str, Any]:
+    """Return who is banned."""
+    players = bans.all().added
+    return {"total": len(players), "items": players[:_MAX_LIST]}
 
 
 def _short_list(things: Iterable[Any], show: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from playhall.engine.codes import ERRORS
 from playhall.engine.errors import ProtocolError
 from playhall.engine.frames import (
     Call,
@@ -25,9 +26,9 @@ from playhall.engine.frames import (
     decode_client,
     decode_server,
 )
-from playhall.engine.outputs import LogOut
+from playhall.engine.outputs import AnswerOut, LogOut, Output
 from playhall.engine.schema import Schema
-from playhall.engine.showing import cut, show_content, show_field
+from playhall.engine.showing import cut, show_content, show_field, show_json, show_sized
 
 __all__ = ["MAX_BYTES", "MAX_LINES", "MAX_MESSAGES", "Recorder"]
 
@@ -49,6 +50,7 @@ class _Entry:
     others: int
     size: int
     data: bytes
+    # What was read of it; from then on `data` is of no use.
     shown: dict[str, Any] | None = None
 
 
@@ -61,24 +63,29 @@ class Recorder:
         self._bytes = 0
         self._count = 0
         self._lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
+        self._line_count = 0
+
+    def noted(self, output: Output, wall: float, tick: int) -> None:
+        """What the room has put out: of interest are its log, and answers to requests."""
+        if isinstance(output, LogOut):
+            self._log(output, wall, tick)
+        elif isinstance(output, AnswerOut):
+            self._answer(output, wall, tick)
+
+    def requested(self, token: int, content: object, wall: float, tick: int) -> None:
+        """A backend's request."""
+        content, size = show_sized(content)
+        shown = {"kind": "request", "call": token, "name": "request", "content": content}
+        self._add(True, [""], b"", wall, tick, size, shown)
 
     def received(self, player: str, data: bytes, wall: float, tick: int) -> None:
         """A frame of a player's client, which could be read."""
-        self._add(True, [player], data, wall, tick)
+        self._add(True, [player], data, wall, tick, len(data))
 
     def sent(self, players: Sequence[str], data: bytes, wall: float, tick: int) -> None:
         """A message or reply to players."""
         if players:
-            self._add(False, players, data, wall, tick)
-
-    def logged(self, line: LogOut, wall: float, tick: int) -> None:
-        """A line of the room's log."""
-        shown: dict[str, Any] = {"at": wall, "tick": tick, "level": line.level, "event": line.event}
-        fields = dict(line.fields)
-        shown["message"] = cut(str(fields.pop("message", "")))
-        shown["fields"] = {str(name): cut(str(value)) for name, value in fields.items()}
-        shown["traceback"] = None if line.traceback is None else line.traceback[-_MAX_TRACEBACK:]
-        self._lines.append(shown)
+            self._add(False, players, data, wall, tick, len(data))
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the last messages, oldest first, as JSON."""
@@ -89,11 +96,39 @@ class Recorder:
         """Return the last log lines, oldest first, as JSON."""
         return list(self._lines)
 
-    def _add(self, from_client: bool, players: Sequence[str], data: bytes, wall: float, tick: int) -> None:
+    def _log(self, line: LogOut, wall: float, tick: int) -> None:
+        self._line_count += 1
+        shown: dict[str, Any] = {
+            "number": self._line_count, "at": wall, "tick": tick, "level": line.level, "event": line.event,
+        }  # fmt: skip
+        fields = dict(line.fields)
+        shown["message"] = cut(str(fields.pop("message", "")))
+        shown["fields"] = {str(name): cut(str(value)) for name, value in fields.items()}
+        shown["traceback"] = None if line.traceback is None else line.traceback[-_MAX_TRACEBACK:]
+        self._lines.append(shown)
+
+    def _answer(self, answer: AnswerOut, wall: float, tick: int) -> None:
+        shown: dict[str, Any] = {"kind": "reply", "call": answer.token, "name": "request"}
+        if answer.error is None:
+            shown["content"] = show_json(answer.json)
+        else:
+            shown["error"] = {"code": ERRORS[answer.error].http, "text": cut(answer.text)}
+        self._add(False, [""], b"", wall, tick, len(answer.json), shown)
+
+    def _add(
+        self,
+        from_client: bool,
+        players: Sequence[str],
+        data: bytes,
+        wall: float,
+        tick: int,
+        size: int,
+        shown: dict[str, Any] | None = None,
+    ) -> None:
         self._count += 1
-        entry = _Entry(
-            self._count, wall, tick, from_client, players[0], len(players) - 1, len(data), bytes(data)
-        )
+        entry = _Entry(self._count, wall, tick, from_client, players[0], len(players) - 1, size, data)
+        if shown is not None:
+            entry.shown = {**_head(entry), **shown}
         self._entries.append(entry)
         self._bytes += entry.size
         while len(self._entries) > MAX_MESSAGES or self._bytes > MAX_BYTES:
@@ -113,17 +148,25 @@ class Recorder:
         return entry.shown
 
     def _read(self, entry: _Entry) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "number": entry.number, "at": entry.wall, "tick": entry.tick,
-            "direction": "in" if entry.from_client else "out", "player": entry.player,
-            "others": entry.others, "bytes": entry.size,
-        }  # fmt: skip
+        shown = _head(entry)
         try:
             data = entry.data
             frame = decode_client(data, self._schema) if entry.from_client else decode_server(data)
         except ProtocolError as error:
-            return {**shown, "kind": "unread", "error": str(error)}
+            return {**shown, "kind": "unread", "error": {"code": 0, "text": str(error)}}
         return {**shown, **_show_frame(frame)}
+
+
+def _head(entry: _Entry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": entry.wall,
+        "tick": entry.tick,
+        "direction": "in" if entry.from_client else "out",
+        "player": entry.player,
+        "others": entry.others,
+        "bytes": entry.size,
+    }
 
 
 def _show_frame(frame: ClientFrame | ServerFrame | None) -> dict[str, Any]:

@@ -62,8 +62,8 @@ class Runtime:
 
     def emit(self, output: Output) -> None:
         self._outputs.append(output)
-        if self.recorder is not None and isinstance(output, LogOut):
-            self.recorder.logged(output, self.now.wall, self.tick)
+        if self.recorder is not None:
+            self.recorder.noted(output, self.now.wall, self.tick)
 
     def timed(self, name: str) -> AbstractContextManager[None]:
         """Time the block, as a row of the profile."""

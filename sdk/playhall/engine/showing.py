@@ -16,7 +16,7 @@ import msgspec
 from playhall.engine import jsontext
 from playhall.engine.fields import FieldType, JsonValue
 
-__all__ = ["MAX_TEXT", "cut", "listed", "show_content", "show_field"]
+__all__ = ["MAX_TEXT", "cut", "listed", "show_content", "show_field", "show_json", "show_sized"]
 
 T = TypeVar("T")
 
@@ -36,18 +36,30 @@ def cut(text: str) -> Any:
 def show_field(type: FieldType, stored: Any) -> Any:
     """Show the stored value of a field."""
     if isinstance(stored, JsonValue):
-        return _show_json(stored.data)
+        return show_json(stored.data)
     return _show_plain(type.load(stored))
 
 
 def show_content(value: object) -> Any:
     """Show what is JSON or bytes; what turns out to be neither, as Python prints it."""
+    return show_sized(value)[0]
+
+
+def show_sized(value: object) -> tuple[Any, int]:
+    """Do so, and return how long it is: in bytes, or in characters of what Python prints."""
     if isinstance(value, bytes | bytearray | memoryview):
-        return _show_plain(bytes(value))
+        return _show_plain(bytes(value)), len(value)
     try:
-        return _show_json(jsontext.encode(value))
+        data = jsontext.encode(value)
     except (TypeError, ValueError):
-        return cut(repr(value))
+        text = repr(value)
+        return cut(text), len(text)
+    return show_json(data), len(data)
+
+
+def show_json(data: bytes) -> Any:
+    """Show a JSON text, or the beginning of a long one."""
+    return jsontext.decode(data) if len(data) <= MAX_TEXT else cut(data.decode())
 
 
 def listed(things: Iterable[T], show: Callable[[T], Any], *, most: int, most_bytes: int) -> list[Any]:
@@ -68,7 +80,3 @@ def _show_plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"bytes": len(value), "hex": value[:_MAX_HEX].hex()}
     return cut(value) if isinstance(value, str) else value
-
-
-def _show_json(data: bytes) -> Any:
-    return jsontext.decode(data) if len(data) <= MAX_TEXT else cut(data.decode())

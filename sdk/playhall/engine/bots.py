@@ -94,10 +94,10 @@ class Bot:
 
     def __init_subclass__(cls, *, kind: str | None = None) -> None:
         super().__init_subclass__()
+        _check_methods(cls)
         cls.kind = snake_case(cls.__name__) if kind is None else kind
         if not KIND_NAME.fullmatch(cls.kind):
             raise TypeError(f"{cls.__name__}: {cls.kind!r} cannot be a bot's kind")
-        _check_methods(cls)
         cls._fields, cls._locals = _declared(cls)
 
     def __init__(self, **given: Any) -> None:

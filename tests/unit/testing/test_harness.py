@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -62,12 +63,26 @@ class Everything(Room[Board, Mine]):
                 self.entities.all(Piece)[0].tags.append("in place")
             case "fail":
                 raise ValueError("a bug in a hook that stops nothing")
+            case "log":
+                self.log.info("odd message from %s", conn.player)
+                try:
+                    _ = 1 / 0
+                except ZeroDivisionError:
+                    self.log.exception("caught")
             case "all":
                 self.broadcast({"type": "all", "from": conn.player, "list": [1]})
 
     def on_tick(self, dt: float) -> None:
         if self.state.n == 13:
             raise RuntimeError("unlucky")
+
+
+class SlowJoin(Room):
+    schema = Schema()
+
+    async def on_join(self, conn: Connection) -> None:
+        await asyncio.sleep(3)
+        self.send(conn, "at last")
 
 
 class Slow(Room[Board]):
@@ -165,6 +180,125 @@ async def test_errors_that_stop_nothing_are_kept_for_the_test(room_host: RoomHos
     assert "a bug in a hook that stops nothing" in error
     assert "on_message" in error
     assert alice.status == "open"
+    assert t.log == [
+        "room.hook_failed hook='on_message' error='ValueError: a bug in a hook that stops nothing'"
+    ]
+    room_host.check_errors()
+
+
+async def test_errors_that_nobody_looked_at_are_told_of_once(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    _ = t.errors
+    alice.send("fail")
+    await t.tick()
+    with pytest.raises(AssertionError, match="a bug in a hook that stops nothing"):
+        room_host.check_errors()
+    room_host.check_errors()
+
+
+async def test_a_stop_that_nothing_has_raised_yet_is_told_of(room_host: RoomHost) -> None:
+    t, other = room_host.room(Everything), room_host.room(Everything, id="other")
+    alice = await t.connect("alice")
+    for _ in range(13):
+        alice.send("count")
+    await other.tick()
+    assert t.status == "hibernated"
+    with pytest.raises(AssertionError, match="unlucky"):
+        room_host.check_errors()
+    await t.tick()
+
+
+async def test_what_connect_and_tick_have_raised_is_told_of(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    with pytest.raises(PlayhallError):
+        await t.connect("mallory", meta="banned")
+    alice = await t.connect("alice")
+    for _ in range(13):
+        alice.send("count")
+    with pytest.raises(RoomStoppedError, match=r"(?s)Traceback.*in on_tick.*unlucky"):
+        await t.tick()
+    room_host.check_errors()
+    assert len(t.errors) == 2
+
+
+async def test_the_log_has_the_lines_of_room_code(
+    room_host: RoomHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+    alice.send("log")
+    await t.tick()
+    assert t.log == ["odd message from alice", "caught"]
+    assert t.errors == []
+    [shown] = caplog.messages  # from warnings on, as pytest has it
+    assert shown.startswith("caught\n")
+    assert "ZeroDivisionError" in shown
+
+
+async def test_a_room_may_have_fewer_seats_than_its_class_says(room_host: RoomHost) -> None:
+    t = room_host.room(Everything, max_players=1)
+    await t.connect("a")
+    with pytest.raises(PlayhallError) as full:
+        await t.connect("b")
+    assert full.value.code == 4003
+    with pytest.raises(ValueError, match="max_players"):
+        room_host.room(Everything, id="none", max_players=0)
+
+
+async def test_connect_waits_for_an_on_join_that_waits(room_host: RoomHost) -> None:
+    t = room_host.room(SlowJoin)
+    alice = await t.connect("alice")
+    assert room_host.now().mono == pytest.approx(3)
+    assert (alice.messages, t.room.tick) == (["at last"], 60)
+
+
+async def test_wait_moves_the_clock_for_anything(room_host: RoomHost) -> None:
+    t = room_host.room(Slow)
+    alice = await t.connect("alice")
+    alice.send("go")
+    assert await room_host.wait(asyncio.sleep(1.5, "slept")) == "slept"
+    assert (room_host.now().mono, alice.state.n) == (1.5, 1)
+    with pytest.raises(TimeoutError, match="5 s"):
+        await room_host.wait(asyncio.Event().wait(), timeout=5)
+
+
+class Timers(Room[Board]):
+    schema = Schema(state=Board)
+
+    def __init__(self) -> None:
+        self.thread = threading.Timer(60, self.ring)
+        self.thread.daemon = True
+
+    def on_message(self, conn: Connection, message: Message) -> None:
+        asyncio.get_running_loop().call_later(10, self.ring)
+        if message == "thread":
+            self.thread.start()
+
+    def ring(self) -> None:
+        self.state.n += 1
+
+
+@pytest.mark.ledger("HOOK-23")
+async def test_timers_do_not_survive_hibernation_and_pythons_own_do_not_follow_the_clock(
+    room_host: RoomHost,
+) -> None:
+    t = room_host.room(Timers)
+    alice = await t.connect("alice")
+    alice.send("thread")
+    await t.advance(3600)
+    assert t.room.thread.is_alive()
+    t.room.thread.cancel()
+    assert t.room.state.n == 1  # asyncio's did: its clock is the test's
+
+    alice.send("start")
+    await t.tick()
+    gone = t.room
+    await t.hibernate()
+    await t.wake()
+    await t.advance(20)
+    assert t.room is not gone
+    assert (t.room.state.n, t.stored().state) == (1, {"n": 1})
 
 
 @pytest.mark.ledger("TEST-06")

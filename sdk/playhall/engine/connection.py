@@ -10,6 +10,8 @@ from typing_extensions import TypeAliasType
 __all__ = ["Connection", "JsonIn", "JsonOut", "Message"]
 
 if TYPE_CHECKING:
+    from playhall.engine.interest import Memory
+
     JsonOut: TypeAlias = "bool | int | float | str | Sequence[JsonOut] | Mapping[str, JsonOut] | None"
     """Anything JSON encodes, as room code gives it."""
     JsonIn: TypeAlias = "bool | int | float | str | list[JsonIn] | dict[str, JsonIn] | None"
@@ -36,6 +38,7 @@ class Connection:
     _meta: JsonIn = None
     _client_tick: int | None = None
     _link: int = 0
+    _memory: Memory | None = None
 
     @final
     @property

@@ -53,7 +53,7 @@ from playhall.engine.frames import (
     encode_payload,
     encode_server,
 )
-from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room, summarise
+from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room, show_bans, show_bots, summarise
 from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal, RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
@@ -92,6 +92,7 @@ from playhall.engine.statelog import (
     write_record,
 )
 from playhall.engine.tracking import Flush
+from playhall.engine.visibility import Visibility, VisibilityError
 from playhall.engine.writes import OwnerWrites
 
 __all__ = [
@@ -182,6 +183,7 @@ class RoomCore:
         """There from `start` on."""
         self._roster: Roster
         self._writes: OwnerWrites
+        self._visibility: Visibility
         self.entities = Entities(self._runtime.store)
         self.presence = Presence(self._runtime.presence)
         self.log = self._runtime.log
@@ -247,6 +249,8 @@ class RoomCore:
             make_space=self._make_space_in_presence,
         )
         self._writes = OwnerWrites(self._runtime, self.room)
+        runtime = self._runtime
+        self._visibility = Visibility(self.room, runtime.tracker, runtime.presence, runtime.emit)
         self._connections = Connections(
             self._runtime,
             self.room,
@@ -306,6 +310,8 @@ class RoomCore:
             return False
         if self._connections.empty_since is not None:
             self._connections.empty_since = now.mono
+        if self._runtime.recorder is not None:
+            self._runtime.recorder.requested(token, message, now.wall, self._runtime.tick)
         self._answering.request(token, message)
         return True
 
@@ -438,7 +444,10 @@ class RoomCore:
 
     def inspect(self, page: Page = FIRST_PAGE) -> dict[str, Any]:
         """Return all that is in the room, as JSON; `page`: which of its entities. Changes nothing."""
-        return {**self.summary(), **inspect_room(self._runtime, self._connections, page)}
+        shown = {**self.summary(), **inspect_room(self._runtime, self._connections, page)}
+        if self._connections is not None:
+            shown["bots"], shown["bans"] = show_bots(self._roster), show_bans(self._bans)
+        return shown
 
     # What the room asks (RoomContext)
 
@@ -584,7 +593,8 @@ class RoomCore:
     def _tick(self) -> None:
         self._runtime.tick += 1
         self._runtime.presence.settle()
-        self._writes.apply()
+        with self._runtime.timed("owner writes"):
+            self._writes.apply()
         if self.status is not Status.ACTIVE:
             return
         self._roster.tick()
@@ -592,19 +602,19 @@ class RoomCore:
             return
         self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
         if self.status is Status.ACTIVE:
-            self._flush()
+            self._flush(tick=True)
 
     def _run_tick(self, dt: float) -> None:
         returned: object = self.room.on_tick(dt)  # type: ignore[func-returns-value]
         if returned is not None:
             raise TypeError(f"on_tick must return nothing, not {type(returned).__name__}")
 
-    def _flush(self, *, force: bool = False) -> None:
-        """Give what has changed a version, save it, and send it."""
+    def _flush(self, *, force: bool = False, tick: bool = False) -> None:
+        """Give what has changed a version, save it, and send it. `tick`: a tick ends."""
         with self._runtime.timed("flush"):
-            self._do_flush(force)
+            self._do_flush(force, tick)
 
-    def _do_flush(self, force: bool) -> None:
+    def _do_flush(self, force: bool, tick: bool) -> None:
         runtime, status = self._runtime, self.status
         self._roster.check()
         if self.status is not status:
@@ -630,8 +640,22 @@ class RoomCore:
             self._warn_of_size()
         if self._connections is not None:
             links = self._connections.links
+            if self._look(links, flush, tick=tick) and flush is None:
+                runtime.version += 1
+            if self.status is not status:
+                return  # interest has ended the room
             runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
         self._answering.flushed(self._last_moment)
+
+    def _look(self, links: list[Link], flush: Flush | None, *, tick: bool) -> bool:
+        """Find what each link sees. Returns whether there is anything to tell beside the flush."""
+        try:
+            with self._runtime.timed("interest"):
+                return self._visibility.look(links, flush, tick=tick)
+        except VisibilityError as failure:
+            self._runtime.report(failure.hook, failure.error, **failure.about)
+            self._stop(f"{failure} raised {error_text(failure.error)}", failure.error)
+            return False
 
     @property
     def _last_moment(self) -> Moment:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Real
+from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias, overload
 
 from playhall.engine.interest import EVERYWHERE, Interest, is_number, memory_of
@@ -18,8 +19,6 @@ Around: TypeAlias = "type[Entity] | Callable[[Any, Any], Entity | Point | None]"
 Position: TypeAlias = "Callable[[Any, Any], Point | None]"
 
 _Place: TypeAlias = "tuple[float, ...]"
-# The place of what has a position that is none: NaN, or infinitely far away.
-_NOWHERE: Final[_Place] = ()
 
 # Cells are found a little beyond the reach, lest rounding hide what is just within; `sees` is exact.
 _SLACK: Final = 1e-9
@@ -108,19 +107,22 @@ def _check_length(name: str, value: object, above: float | None = None) -> None:
         raise ValueError(f"grid: {name} cannot be {value!r}")
 
 
-def _checked_kinds(kinds: Sequence[type[Entity]]) -> tuple[type[Entity], ...]:
-    found = tuple(kinds)
-    for kind in found:
+def _checked_kinds(kinds: Iterable[object]) -> tuple[type[Entity], ...]:
+    found = []
+    for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, Entity)):
             raise TypeError(f"grid: kinds are classes of entities, not {kind!r}")
-    return found
+        found.append(kind)
+    return tuple(found)
 
 
 class _Placing:
     """Where entities are: finds the place of each, on the axes of the grid."""
 
     def __init__(self, dims: str, position: Position | None, kinds: tuple[type[Entity], ...] | None) -> None:
-        self._axes = tuple(dims)
+        self._dims = len(dims)
+        # At least two axes, so that it gives a tuple.
+        self._read = attrgetter(*dims)
         self._indices = tuple("xyz".index(axis) for axis in dims)
         self._position = position
         self._kinds = kinds
@@ -130,18 +132,17 @@ class _Placing:
         return self._kinds is None or isinstance(entity, self._kinds)
 
     def place(self, room: Any, entity: Entity) -> _Place | None:
-        """Return where an entity is, or None where it has no position."""
+        """Return where an entity is; None: it has no position. The place may be none: see `_is_finite`."""
         if self._position is not None:
             point = self._position(room, entity)
             return None if point is None else self.point(point, "position")
-        values = [getattr(entity, axis, None) for axis in self._axes]
-        if None in values:
+        try:
+            values = self._read(entity)
+        except AttributeError:
             return None
-        kind = entity.kind
-        named = zip(self._axes, values, strict=True)
-        return _finite([_number(value, f"{kind}.{axis}") for axis, value in named])
+        return _numbers(values, entity.kind) if None not in values else None
 
-    def point(self, point: object, what: str) -> _Place:
+    def point(self, point: Any, what: str) -> _Place:
         """Take the axes of the grid from a point that room code returned."""
         if (
             isinstance(point, str | bytes)
@@ -149,23 +150,23 @@ class _Placing:
             or not hasattr(point, "__getitem__")
         ):
             raise TypeError(f"{what} must return a point or None, not {point!r}")
-        if len(point) == len(self._axes):
-            indices: Sequence[int] = tuple(range(len(self._axes)))
-        elif len(point) == 3:
-            indices = self._indices
-        else:
-            raise ValueError(f"{what} must return {len(self._axes)} numbers, or x, y and z, not {point!r}")
-        return _finite([_number(point[index], what) for index in indices])
+        if len(point) == self._dims:
+            return _numbers(point, what)
+        if len(point) != 3:
+            raise ValueError(f"{what} must return {self._dims} numbers, or x, y and z, not {point!r}")
+        return _numbers([point[index] for index in self._indices], what)
 
 
-def _number(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{what}: a position is made of numbers, not {value!r}")
-    return float(value)
+def _numbers(values: Sequence[Any], what: str) -> _Place:
+    for value in values:
+        if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise TypeError(f"{what}: a position is made of numbers, not {value!r}")
+    return tuple(map(float, values))
 
 
-def _finite(values: list[float]) -> _Place:
-    return tuple(values) if all(map(math.isfinite, values)) else _NOWHERE
+def _is_finite(place: _Place) -> bool:
+    """Whether it is a place at all: none has NaN or an infinity in it."""
+    return all(map(math.isfinite, place))
 
 
 class _Grid(Interest):
@@ -214,19 +215,16 @@ class _Grid(Interest):
             found = around(room, conn)
         if found is None:
             return None
-        place = (
-            self._placing.place(room, found)
-            if isinstance(found, Entity)
-            else self._placing.point(found, "around")
-        )
-        return place or None
+        if isinstance(found, Entity):
+            place = self._placing.place(room, found)
+        else:
+            place = self._placing.point(found, "around")
+        return place if place is not None and _is_finite(place) else None
 
     def _cell(self, place: _Place) -> tuple[int, ...] | None:
         """Return the cell of a place, or None of one that is nowhere."""
-        scaled = [value / self._size for value in place]
-        if not scaled or not all(map(math.isfinite, scaled)):
-            return None
-        return tuple(map(math.floor, scaled))
+        scaled = tuple(value / self._size for value in place)
+        return tuple(map(math.floor, scaled)) if _is_finite(scaled) else None
 
     def _key(self, cell: tuple[int, ...]) -> str:
         return self._prefix + ",".join(map(str, cell))
@@ -268,9 +266,8 @@ class _RangeGrid(_Grid):
         if place is None:
             return True
         point = self._point(room, conn)
-        if point is None or not place:
-            return False
-        return self._is_near(conn, entity, math.dist(point, place))
+        # From and to nowhere the distance is NaN or infinite, and that is never near.
+        return point is not None and self._is_near(conn, entity, math.dist(point, place))
 
     def _is_near(self, conn: Any, entity: Entity, distance: float) -> bool:
         if self._reach == self._range:

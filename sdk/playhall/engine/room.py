@@ -30,9 +30,10 @@ from playhall.engine.bots import Bot, Bots
 from playhall.engine.calls import CallRejected, Handler, handlers_of
 from playhall.engine.connection import Connection, JsonOut, Message
 from playhall.engine.entities import Entities
+from playhall.engine.interest import Interest, Limit
 from playhall.engine.kinds import Entity
 from playhall.engine.outputs import RoomIdentity, WakeReason
-from playhall.engine.presence import Presence
+from playhall.engine.presence import Presence, PresenceEntry
 from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
 
@@ -48,7 +49,7 @@ Hook: TypeAlias = "Awaitable[None] | None"
 DEFAULT_RETENTION_S = 24 * 3600.0
 MAX_TICK_RATE = 120
 MAX_PLAYERS = 1_024
-SYNC_HOOKS = ("on_tick", "on_write")
+SYNC_HOOKS = ("on_tick", "on_write", "sees_presence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,8 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     """Seats, 1 to 1,024: people and bots that may be in the room at once. `self.max_players` is the limit of
     this very room.
     """
+    interest: ClassVar[Interest | None] = None
+    """Which entities each connection sees; None: everyone sees all but hidden kinds."""
     bot_kinds: ClassVar[tuple[type[Bot], ...]] = ()
     """The classes of bots the room may have: what was saved finds its class here."""
     private_retention: ClassVar[float | Literal["forever"]] = DEFAULT_RETENTION_S
@@ -181,6 +184,13 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
     def on_tick(self, dt: float) -> None:
         """Runs each tick; `dt` is exactly 1 / tick_rate. Raising stops the room."""
+
+    def sees_presence(self, viewer: ConnT, entry: PresenceEntry) -> bool:
+        """Whether a connection is told of somebody's presence. It always is of its own player's.
+
+        Where overridden, it is asked each tick of everyone about everyone. Raising stops the room.
+        """
+        return True
 
     def on_leave(self, conn: ConnT) -> Hook:
         """Runs whenever a connection that had joined ends, but not after a crash. What it raises is logged.
@@ -351,9 +361,21 @@ def _check_settings(cls: type[Room[Any, Any, Any]]) -> None:
         if type(value) is not int or not 1 <= value <= most:
             raise TypeError(f"{cls.__name__}.{name} must be an int from 1 to {most}, not {value!r}")
     _check_bot_kinds(cls)
+    _check_interest(cls)
     kept: object = cls.private_retention
     if kept != "forever" and not (isinstance(kept, int | float) and not isinstance(kept, bool) and kept >= 0):
         raise TypeError(f'{cls.__name__}.private_retention must be seconds or "forever", not {kept!r}')
+
+
+def _check_interest(cls: type[Room[Any, Any, Any]]) -> None:
+    interest: object = cls.interest
+    if interest is None:
+        return
+    if not isinstance(interest, Interest):
+        raise TypeError(f"{cls.__name__}.interest must be an Interest, like grid(...), not {interest!r}")
+    limit: object = interest.limit
+    if limit is not None and not isinstance(limit, Limit):
+        raise TypeError(f"{cls.__name__}.interest: its limit must be a Limit, not {limit!r}")
 
 
 def _check_bot_kinds(cls: type[Room[Any, Any, Any]]) -> None:

@@ -28,7 +28,9 @@ from playhall.engine.fields import (
     u32,
     writable,
 )
+from playhall.engine.grids import grid
 from playhall.engine.inputs import Input
+from playhall.engine.interest import EVERYWHERE, Interest, Limit, combine
 from playhall.engine.kinds import Entity, local
 from playhall.engine.presence import Presence, PresenceEntry
 from playhall.engine.room import Hook, Room, Wake
@@ -36,6 +38,7 @@ from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
 
 __all__ = [
+    "EVERYWHERE",
     "Bot",
     "Bots",
     "Call",
@@ -50,9 +53,11 @@ __all__ = [
     "FieldTypeError",
     "Hook",
     "Input",
+    "Interest",
     "Json",
     "JsonIn",
     "JsonOut",
+    "Limit",
     "Message",
     "PlayhallError",
     "Presence",
@@ -62,8 +67,10 @@ __all__ = [
     "RoomLog",
     "Schema",
     "Wake",
+    "combine",
     "f32",
     "f64",
+    "grid",
     "i8",
     "i16",
     "i32",

@@ -86,6 +86,10 @@ def local(
     """Declare a private slot of a kind: no field, never sent or saved, at its default again after a wake."""
     if (default is _ABSENT) == (factory is None):
         raise TypeError("local() takes a default or a factory")
+    if type(default).__hash__ is None:
+        raise TypeError(
+            f"local(): a {type(default).__name__} would be one for all entities; use local(factory=...)"
+        )
     return Local(factory if factory is not None else lambda: default)
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar, overload
 
 from playhall.engine.columns import Columns
 from playhall.engine.kinds import Entity, is_dead
-from playhall.engine.store import EntityStore
+from playhall.engine.store import EntityStore, as_id
 
 __all__ = ["Entities"]
 
@@ -30,6 +30,7 @@ class Entities:
         on_join meets what it made before. Raises ValueError for an id that is taken, a kind that is full or
         an entity that was added before.
         """
+        _check_entity(entity)
         if once:
             there = (
                 self.first(type(entity), owner=owner)
@@ -43,10 +44,12 @@ class Entities:
 
     def delete(self, entity: Entity) -> None:
         """Take an entity out of the room. Its id may be used again at once."""
+        _check_entity(entity)
         self._store.delete(entity)
 
     def set_owner(self, entity: Entity, player: str | None) -> None:
         """Give an entity to a player, or back to the room (None)."""
+        _check_entity(entity)
         self._store.set_owner(entity, player)
 
     @overload
@@ -55,10 +58,15 @@ class Entities:
     def get(self, kind: type[E], id: int, /) -> E | None: ...
     def get(self, kind: type[E] | int, id: int | None = None, /) -> Entity | None:
         """Return the entity of an id, or None: also where it is of another kind than was asked for."""
-        if isinstance(kind, int):
-            return self._store.get(kind)
-        found = None if id is None else self._store.get(id)
-        return found if isinstance(found, kind) else None
+        if isinstance(kind, type):
+            found = self._store.get(as_id(id))
+            if isinstance(found, kind):
+                return found
+            self._store.check_kind(kind)
+            return None
+        if id is not None:
+            raise TypeError("get takes an id, or a kind and an id")
+        return self._store.get(as_id(kind))
 
     def first(self, kind: type[E], /, *, owner: str | None = None) -> E | None:
         """Return one entity of a kind, the one that has been there longest, or None.
@@ -98,3 +106,9 @@ class Entities:
 
     def _first_unowned(self, kind: type[E]) -> E | None:
         return next((entity for entity in self._iter(kind, None) if entity.owner is None), None)
+
+
+def _check_entity(entity: object) -> None:
+    if not isinstance(entity, Entity):
+        what = f"the class {entity.__name__}" if isinstance(entity, type) else repr(entity)
+        raise TypeError(f"this takes an entity, not {what}")

@@ -7,6 +7,7 @@ and stored like any other text.
 
 from __future__ import annotations
 
+import os.path
 import traceback
 
 __all__ = ["MAX_ERROR", "MAX_TRACEBACK", "error_text", "said_by", "traceback_text"]
@@ -17,6 +18,7 @@ MAX_TRACEBACK = 16_000
 """Characters of `traceback_text`."""
 
 _CUT = "\n  ...\n"
+_SDK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
 def error_text(error: BaseException) -> str:
@@ -37,12 +39,28 @@ def _text_of(error: BaseException) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """Return the traceback as Python prints it; the middle of a long one is left out."""
-    text = "".join(traceback.format_exception(error))
+    """Return the traceback as Python prints it, from room code to room code.
+
+    The SDK's frames before it are left out, and those after it where the SDK says no: an author looks for the
+    line that did it. So is the middle of a long one.
+    """
+    told = traceback.TracebackException.from_exception(error)
+    told.stack = _of_room_code(told.stack)
+    text = "".join(told.format())
     if len(text) > MAX_TRACEBACK:
         half = (MAX_TRACEBACK - len(_CUT)) // 2
         text = text[:half] + _CUT + text[-half:]
     return _unicode(text)
+
+
+def _of_room_code(stack: traceback.StackSummary) -> traceback.StackSummary:
+    """Return a stack without the SDK's frames at its ends; all of it where there are no others."""
+    others = [index for index, frame in enumerate(stack) if not frame.filename.startswith(_SDK)]
+    if not others:
+        return stack
+    # What says no is a raise of the SDK's own. Anything else is a fault in it, which its frames tell of.
+    says_no = (stack[-1].line or "").startswith("raise ")
+    return traceback.StackSummary.from_list(stack[others[0] : others[-1] + 1 if says_no else None])
 
 
 def _unicode(text: str) -> str:

@@ -27,12 +27,13 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, final
 
 from typing_extensions import dataclass_transform
 
 from playhall.engine.declaring import KIND_NAME, RESERVED, Declaration, Local, local, snake_case
-from playhall.engine.errors import DeadEntityError, FieldError
+from playhall.engine.errors import DeadEntityError, FieldError, FieldTypeError
 from playhall.engine.fields import BYTES, patched
 from playhall.engine.inputs import Input
 from playhall.engine.specs import MAX_ENTITY, MAX_ROWS, FieldSpec, KindSpec
@@ -325,8 +326,10 @@ else:
 
         __slots__ = ("_home", "_id", "_owner", "_size", "_values")
 
-        def __init__(self, **given):
+        def __init__(self, /, *unnamed, **given):
             spec = _concrete(type(self))
+            if unnamed:
+                raise TypeError(f"{spec.name}: fields are given by name, as in {_example(type(self))}")
             self._id = self._owner = None
             self._home = NURSERY
             values = []
@@ -337,7 +340,7 @@ else:
                     stored = field.fresh_default()
                 values.append(stored)
             if given:
-                raise TypeError(f"{spec.name} has no field {', '.join(sorted(given))}")
+                raise _no_such_fields(spec, given)
             self._values, self._size = values, spec.size(values)
             if self._size > MAX_ENTITY:
                 # Of a new entity, whose fields come all at once, the largest field is the one to name.
@@ -358,11 +361,16 @@ else:
         def patch(self, field, offset, data):
             spec = self._spec.by_name.get(field)
             if spec is None or spec.type is not BYTES:
-                raise TypeError(f"{self.kind}.{field} is no bytes field, and only those can be patched")
-            if type(offset) is not int or offset < 0:
-                raise FieldError(self.kind, self._id, field, f"{offset!r} is no offset")
+                reason = "it is no bytes field, and only those can be patched"
+                raise FieldTypeError(self.kind, self._id, str(field), reason)
+            if type(offset) is not int:
+                reason = f"a patch's offset must be int, not {type(offset).__name__}"
+                raise FieldTypeError(self.kind, self._id, field, reason)
+            if offset < 0:
+                raise FieldError(self.kind, self._id, field, f"a patch's offset cannot be {offset}")
             if not isinstance(data, bytes | bytearray | memoryview):
-                raise TypeError(f"{self.kind}.{field}: a patch must be bytes, not {type(data).__name__}")
+                reason = f"a patch must be bytes, not {type(data).__name__}"
+                raise FieldTypeError(self.kind, self._id, field, reason)
             self._home.patch(self, spec.index, offset, bytes(data))
 
         def __reduce_ex__(self, protocol):
@@ -389,6 +397,21 @@ def _concrete(cls: type[Entity]) -> KindSpec:
     if cls._spec.abstract:
         raise TypeError(f"{cls.__name__} is abstract, and has no entities")
     return cls._spec
+
+
+def _example(cls: type[Entity]) -> str:
+    first = next(iter(cls._spec.by_name), None)
+    return f"{cls.__name__}()" if first is None else f"{cls.__name__}({first}=...)"
+
+
+def _no_such_fields(spec: KindSpec, given: Mapping[str, object]) -> TypeError:
+    text = f"{spec.name} has no field {', '.join(sorted(given))}"
+    near = [match for name in sorted(given) for match in get_close_matches(name, spec.by_name, 1)]
+    if near:
+        text += f"; did you mean {', '.join(near)}?"
+    if given.keys() & {"id", "owner"}:
+        text += "; id and owner are for entities.add"
+    return TypeError(text)
 
 
 def _fill_locals(entity: Entity, spec: KindSpec) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from playhall.engine.errors import DeadEntityError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from playhall.engine.columns import Columns
     from playhall.engine.rows import Rows
 
-__all__ = ["EntityStore", "check_player"]
+__all__ = ["EntityStore", "as_id", "check_player"]
 
 MAX_PLAYER_BYTES = 128
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -38,6 +39,15 @@ def check_player(player: object) -> str:
     if _CONTROL.search(player):
         raise ValueError(f"a player's id has no control characters, as {player!r} has")
     return player
+
+
+def as_id(id: object) -> int:
+    """Return an id as an int, which one out of a column is not. Raises TypeError."""
+    if type(id) is int:
+        return id
+    if isinstance(id, bool) or not isinstance(id, Integral):
+        raise TypeError(f"an id is an int, not {type(id).__name__}")
+    return int(id)
 
 
 class EntityStore:
@@ -65,10 +75,7 @@ class EntityStore:
             self._check_owner(entity, owner)
         if len(self._of_kind[type(entity)]) >= spec.max:
             raise ValueError(f"there are {spec.max} {spec.name} already, the most of this kind")
-        if id is None:
-            id = self._free_id()
-        else:
-            self._check_id(id)
+        id = self._free_id() if id is None else self._checked_id(id)
         tracked = Tracked(self._tracker, _scope_of(spec), id, number, owner)
         adopt(entity, tracked, id, owner)
         tracked.bind(entity)
@@ -116,19 +123,24 @@ class EntityStore:
         tracked = self._tracked.get(entity._id) if entity._id is not None else None
         return tracked is not None and tracked.entity is entity
 
+    def check_kind(self, kind: object) -> None:
+        """Raise TypeError for what is neither one of the schema's entities nor an abstract kind."""
+        if kind not in self._of_kind and not _is_abstract(kind):
+            raise _not_an_entity(kind)
+
     def of_kind(self, kind: type[Entity]) -> Iterator[Entity]:
         """Give the entities of a kind, or of all kinds under an abstract one. Raises TypeError for others."""
         if kind in self._of_kind:
             return iter(self._of_kind[kind].values())
-        if not _is_abstract(kind):
-            raise _not_an_entity(kind)
+        self.check_kind(kind)
         below = [entities for cls, entities in self._of_kind.items() if issubclass(cls, kind)]
         return (entity for entities in below for entity in entities.values())
 
     def of_owner(self, kind: type[Entity], owner: str) -> Iterator[Entity]:
-        """Give the entities of a kind that a player owns."""
-        if kind not in self._of_kind and not _is_abstract(kind):
-            raise _not_an_entity(kind)
+        """Give the entities of a kind that a player owns. Raises TypeError."""
+        self.check_kind(kind)
+        if not isinstance(owner, str):
+            check_player(owner)
         return (entity for entity in self._of_owner.get(owner, {}).values() if isinstance(entity, kind))
 
     def columns(self, kind: type[Entity]) -> Columns:
@@ -265,13 +277,13 @@ class EntityStore:
             raise ValueError("there are no ids left; pass one of a deleted entity as id")
         return self.next_id
 
-    def _check_id(self, id: int) -> None:
-        if type(id) is not int:
-            raise TypeError(f"an id is an int, not {type(id).__name__}")
+    def _checked_id(self, id: object) -> int:
+        id = as_id(id)
         if not FIRST_ENTITY_ID <= id < FIRST_PRESENCE_ID:
             raise ValueError(f"an id is from {FIRST_ENTITY_ID} to {FIRST_PRESENCE_ID - 1}, not {id}")
         if id in self._tracked:
             raise ValueError(f"id {id} is taken by {self._tracked[id].entity!r}")
+        return id
 
     @staticmethod
     def _check_owner(entity: Entity, owner: str) -> None:

@@ -372,3 +372,11 @@ def test_kinds_stay_slotted() -> None:
             declare({name: Any}, {name: local(3)})
     with pytest.raises(TypeError, match="takes a default or a factory"):
         local()  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("shared", [[], {}, set()])
+def test_a_local_slot_is_not_shared(shared: object) -> None:
+    with pytest.raises(
+        TypeError, match=rf"a {type(shared).__name__} would be one for all entities; use local"
+    ):
+        local(shared)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from playhall.engine.faults import MAX_ERROR, MAX_TRACEBACK, error_text, traceback_text
+from playhall.engine.hooks import Hooks
+from playhall.engine.kinds import spec_of
+from playhall.room import Entity, u8
 
 
 class MuteError(Exception):
@@ -44,3 +52,52 @@ def test_a_long_text_is_cut(length: int) -> None:
     assert len(told) <= MAX_TRACEBACK
     assert told.startswith("Traceback")
     assert told.endswith("the end\n")
+
+
+class Npc(Entity):
+    hp: u8
+
+
+def write(npc: Npc, value: Any) -> None:
+    npc.hp = value
+
+
+def told_of(call: Callable[[], None]) -> list[str]:
+    """Return the code lines of the traceback of what a hook raised."""
+    errors: list[str] = []
+    hooks = Hooks(lambda output: None)
+    hooks.run(
+        "on_tick",
+        call,
+        lambda error: errors.append(traceback_text(error or RuntimeError())),
+        mono=0.0,
+        timeout_s=1.0,
+    )
+    return re.findall(r"line \d+, in (.*)", errors[0])
+
+
+def test_a_traceback_goes_from_room_code_to_the_line_that_did_it() -> None:
+    npc = Npc(hp=1)
+
+    def on_tick() -> None:
+        write(npc, 256)
+
+    assert told_of(on_tick) == ["on_tick", "write"]
+
+
+def test_frames_of_other_code_that_room_code_calls_are_told() -> None:
+    def on_tick() -> None:
+        json.loads("{")
+
+    assert told_of(on_tick)[:2] == ["on_tick", "loads"]
+
+
+def test_a_fault_within_the_sdk_is_told_with_its_frames() -> None:
+    def on_tick() -> None:
+        Npc(hp=1).patch("hp", 0, b"")
+
+    def on_join() -> None:
+        spec_of(3)  # type: ignore[arg-type]  # no way in for room code: what fails is not a raise
+
+    assert told_of(on_tick) == ["on_tick"]
+    assert told_of(on_join) == ["on_join", "spec_of"]

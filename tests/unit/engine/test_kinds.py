@@ -235,7 +235,7 @@ def test_a_patch_that_does_not_fit_changes_nothing() -> None:
         with pytest.raises(TypeError, match="a patch must be bytes"):
             entity.patch("blob", 0, bad)  # type: ignore[arg-type]
     for name in ("name", "nothing", "cooldown"):
-        with pytest.raises(TypeError, match=rf"dot\.{name} is no bytes field"):
+        with pytest.raises(TypeError, match=rf"dot 5: {name}: it is no bytes field"):
             entity.patch(name, 0, b"x")
     assert (home.heard, len(entity.blob)) == ([], 49_151)
 
@@ -349,9 +349,11 @@ def test_a_misspelt_attribute_raises() -> None:
         entity.hpp = 3  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
         _ = entity.hpp  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="dot has no field hpp, z"):
+    with pytest.raises(TypeError, match="dot has no field hpp, z; did you mean hp"):
         dot(z=1, hpp=2)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="dot has no field id; id and owner are for "):
+        dot(id=1)
+    with pytest.raises(TypeError, match=r"dot: fields are given by name, as in Dot\(x=\.\.\.\)"):
         Dot(1)  # type: ignore[call-arg]
     assert not hasattr(entity, "__dict__")
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TestClient"]
 
+# What goes wrong is shown at the line of the test; pytest --full-trace shows the rest.
+__tracebackhide__ = True
+
 S = TypeVar("S", bound="Entity | None", default=None)
 P = TypeVar("P", bound="Entity | None", default=None)
 E = TypeVar("E", bound=Entity)

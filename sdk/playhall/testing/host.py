@@ -16,6 +16,9 @@ from playhall.testing.room import TestRoom
 
 __all__ = ["DEFAULT_SEED", "RoomClass", "RoomHost"]
 
+# What goes wrong is shown at the line of the test; pytest --full-trace shows the rest.
+__tracebackhide__ = True
+
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S", bound="Entity | None")
@@ -155,8 +158,7 @@ class RoomHost:
         """Raise AssertionError if room code raised what the test has not heard of. Tells of each once."""
         if untold := [error for room in self._rooms for error in room.untold()]:
             raise AssertionError(
-                "room code raised, which the test did not ask for: look at t.errors, or mend it\n\n"
-                + "\n\n".join(untold)
+                "room code raised, and the test did not look at t.errors:\n\n" + "\n\n".join(untold)
             )
 
     def check_loop(self) -> None:

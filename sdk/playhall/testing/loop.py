@@ -24,6 +24,9 @@ from typing_extensions import TypeVarTuple, Unpack
 
 __all__ = ["Deadlock", "StillLoop"]
 
+# What goes wrong is shown at the line of the test; pytest --full-trace shows the rest.
+__tracebackhide__ = True
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -79,7 +82,7 @@ class StillLoop(asyncio.SelectorEventLoop):
             raise Deadlock(
                 f"{self._stuck_at} waits for what cannot come before the test moves the clock:"
                 " call tick() or advance() first"
-            ) from error
+            ).with_traceback(error.__traceback__) from None
         finally:
             self._main = None
 

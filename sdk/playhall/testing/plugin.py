@@ -10,6 +10,7 @@ A test fails, too, if room code raised something that the test has neither been 
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import random
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -31,10 +32,20 @@ __all__ = [
 ]
 
 
+RANDOM = "random"
+
+
+def _seed(said: str) -> int | str:
+    if said == RANDOM or said.isdecimal():
+        return said if said == RANDOM else int(said)
+    raise argparse.ArgumentTypeError(f"a number or '{RANDOM}', not {said!r}")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("playhall").addoption(
         "--playhall-seed",
-        default=str(DEFAULT_SEED),
+        type=_seed,
+        default=DEFAULT_SEED,
         metavar="N",
         help="what the networks of room_host draw delays and losses from: a number, or 'random' for another"
         " one in each test, which is shown when the test fails (default: %(default)s)",
@@ -52,25 +63,21 @@ def playhall_loop() -> Generator[StillLoop, None, None]:
 @pytest.fixture
 def room_host(playhall_loop: StillLoop, pytestconfig: pytest.Config) -> Generator[RoomHost, None, None]:
     """Rooms in process, with real clients and a clock that only the test moves."""
-    host = RoomHost(playhall_loop, seed=_seed(pytestconfig))
+    seed = pytestconfig.getoption("--playhall-seed")
+    host = RoomHost(playhall_loop, seed=random.SystemRandom().getrandbits(32) if seed == RANDOM else seed)
     yield host
     playhall_loop.run(host.close())
     _fail_on_errors(host)
 
 
-def _seed(config: pytest.Config) -> int:
-    said = config.getoption("--playhall-seed")
-    try:
-        return random.SystemRandom().randrange(2**32) if said == "random" else int(said)
-    except ValueError:
-        raise pytest.UsageError(f"--playhall-seed is a number or 'random', not {said!r}") from None
-
-
 def _fail_on_errors(host: RoomHost) -> None:
+    told = ""
     try:
         host.check_errors()
     except AssertionError as error:
-        pytest.fail(str(error), pytrace=False)
+        told = str(error)
+    if told:
+        pytest.fail(told, pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)

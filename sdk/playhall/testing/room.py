@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PROJECT", "RoomStoppedError", "TestRoom"]
 
+# What goes wrong is shown at the line of the test; pytest --full-trace shows the rest.
+__tracebackhide__ = True
+
 R = TypeVar("R")
 S = TypeVar("S", bound="Entity | None", default=None)
 P = TypeVar("P", bound="Entity | None", default=None)

@@ -35,6 +35,9 @@ from playhall.testing.store import RoomStore
 
 __all__ = ["Events", "Running"]
 
+# What goes wrong is shown at the line of the test; pytest --full-trace shows the rest.
+__tracebackhide__ = True
+
 _log = logging.getLogger("playhall.room")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 

@@ -17,18 +17,41 @@ export function drawChart(place, points, budget) {
   const most = niceMost(Math.max(1, ...points.map((point) => point.max_us)));
   const x = (ago) => LEFT + (1 - ago / SECONDS) * (WIDTH - LEFT - RIGHT);
   const y = (us) => TOP + (1 - us / most) * (HEIGHT - TOP - BOTTOM);
-  const svg = node("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" });
+  const svg = node("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    preserveAspectRatio: "none",
+  });
   for (const part of [0, 0.5, 1]) {
-    svg.append(node("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(most * part), y2: y(most * part) }));
+    svg.append(
+      node("line", {
+        class: "grid",
+        x1: LEFT,
+        x2: WIDTH - RIGHT,
+        y1: y(most * part),
+        y2: y(most * part),
+      }),
+    );
   }
   if (budget <= most) {
-    svg.append(node("line", { class: "budget", x1: LEFT, x2: WIDTH - RIGHT, y1: y(budget), y2: y(budget) }));
+    svg.append(
+      node("line", {
+        class: "budget",
+        x1: LEFT,
+        x2: WIDTH - RIGHT,
+        y1: y(budget),
+        y2: y(budget),
+      }),
+    );
   }
   for (const name of LINES) {
     for (const run of unbroken(points)) {
-      const at = run.map((point) => `${x(point.ago).toFixed(1)},${y(point[`${name}_us`]).toFixed(1)}`);
+      const at = run.map(
+        (point) =>
+          `${x(point.ago).toFixed(1)},${y(point[`${name}_us`]).toFixed(1)}`,
+      );
       // A single point has no line; a short one stands for it.
-      if (at.length === 1) at.push(`${(x(run[0].ago) + 1.5).toFixed(1)},${at[0].split(",")[1]}`);
+      if (at.length === 1)
+        at.push(`${(x(run[0].ago) + 1.5).toFixed(1)},${at[0].split(",")[1]}`);
       svg.append(node("polyline", { class: name, points: at.join(" ") }));
     }
   }
@@ -40,8 +63,23 @@ export function drawChart(place, points, budget) {
     made.style.top = `${(top / HEIGHT) * 100}%`;
     return made;
   };
-  const marks = [0, 0.5, 1].map((part) => label(part === 0 ? "0" : duration(most * part), LEFT - 6, y(most * part), "y"));
-  for (const ago of [60, 30, 0]) marks.push(label(ago === 0 ? "now" : `${ago} s ago`, x(ago), HEIGHT - BOTTOM + 4, "x"));
+  const marks = [0, 0.5, 1].map((part) =>
+    label(
+      part === 0 ? "0" : duration(most * part),
+      LEFT - 6,
+      y(most * part),
+      "y",
+    ),
+  );
+  for (const ago of [60, 30, 0])
+    marks.push(
+      label(
+        ago === 0 ? "now" : `${ago} s ago`,
+        x(ago),
+        HEIGHT - BOTTOM + 4,
+        "x",
+      ),
+    );
   place.replaceChildren(svg, ...marks);
 }
 
@@ -64,6 +102,7 @@ function niceMost(us) {
 
 function node(tag, attributes) {
   const made = document.createElementNS(SPACE, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes))
+    made.setAttribute(name, value);
   return made;
 }

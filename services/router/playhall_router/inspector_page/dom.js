@@ -21,7 +21,9 @@ export function setText(element, text) {
  * new key, `update(element, item)` is called for each.
  */
 export function reconcile(parent, items, keyOf, make, update) {
-  const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  const before = new Map(
+    [...parent.children].map((child) => [child.dataset.key, child]),
+  );
   let at = parent.firstElementChild;
   for (const item of items) {
     const key = String(keyOf(item));

@@ -18,7 +18,8 @@ let asking = null;
 
 /** `#/` is the list, `#/rooms/{project}/{id}` a room. */
 function enter() {
-  const [, project, id] = /^#\/rooms\/([^/]+)\/([^/]+)$/.exec(location.hash) ?? [];
+  const [, project, id] =
+    /^#\/rooms\/([^/]+)\/([^/]+)$/.exec(location.hash) ?? [];
   view = id === undefined ? new RoomsView() : new RoomView(project, id, ask);
   setText(crumb, id === undefined ? "" : `${project} / ${id}`);
   document.title = `${id === undefined ? "Rooms" : id} · Playhall inspector`;
@@ -38,7 +39,10 @@ async function ask() {
   const shown = view;
   asking = mine;
   try {
-    const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(PATIENCE_MS)]);
+    const signal = AbortSignal.any([
+      mine.signal,
+      AbortSignal.timeout(PATIENCE_MS),
+    ]);
     const answer = await fetch(shown.url(), { signal });
     const told = await answer.json();
     if (mine.signal.aborted) return;
@@ -47,7 +51,12 @@ async function ask() {
     say("live", "");
   } catch (error) {
     if (mine.signal.aborted) return;
-    say("waiting", error instanceof TypeError ? "The router does not answer." : error.message);
+    say(
+      "waiting",
+      error instanceof TypeError
+        ? "The router does not answer."
+        : error.message,
+    );
   }
   timer = setTimeout(ask, EVERY_MS);
 }

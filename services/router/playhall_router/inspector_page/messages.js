@@ -9,15 +9,38 @@ export class MessagesPanel {
     this.paused = false;
     this.shown = [];
     this.names = new Map();
-    this.pause = el("button", { type: "button", id: "pause", onclick: () => this.toggle() }, "Pause");
+    this.pause = el(
+      "button",
+      { type: "button", id: "pause", onclick: () => this.toggle() },
+      "Pause",
+    );
     this.pause.setAttribute("aria-pressed", "false");
-    const search = { id: "search", type: "search", placeholder: "player, kind or text", oninput: () => this.list() };
+    const search = {
+      id: "search",
+      type: "search",
+      placeholder: "player, kind or text",
+      oninput: () => this.list(),
+    };
     this.search = el("input", search);
     this.empty = el("p", { className: "empty" });
     this.lines = el("ol", { className: "lines", id: "messages" });
-    const bar = el("div", { className: "bar" }, el("h2", {}, "Messages and calls"), this.pause);
-    const label = el("label", { className: "search" }, el("span", {}, "Search"), this.search);
-    this.root = el("div", { className: "panel" }, el("article", {}, bar, label, this.empty, this.lines));
+    const bar = el(
+      "div",
+      { className: "bar" },
+      el("h2", {}, "Messages and calls"),
+      this.pause,
+    );
+    const label = el(
+      "label",
+      { className: "search" },
+      el("span", {}, "Search"),
+      this.search,
+    );
+    this.root = el(
+      "div",
+      { className: "panel" },
+      el("article", {}, bar, label, this.empty, this.lines),
+    );
   }
 
   draw(room) {
@@ -35,19 +58,31 @@ export class MessagesPanel {
 
   list() {
     const wanted = this.search.value.toLowerCase();
-    const found = this.shown.filter((line) => wanted === "" || this.textOf(line).includes(wanted));
+    const found = this.shown.filter(
+      (line) => wanted === "" || this.textOf(line).includes(wanted),
+    );
     this.empty.hidden = found.length > 0;
-    setText(this.empty, wanted === "" ? "Nothing was sent yet." : "Nothing fits.");
-    reconcile(this.lines, found, (line) => line.number, makeLine, (row, line) => {
-      const who = row.querySelector(".who");
-      setText(who, this.whoOf(line));
-      who.title = line.player;
-    });
+    setText(
+      this.empty,
+      wanted === "" ? "Nothing was sent yet." : "Nothing fits.",
+    );
+    reconcile(
+      this.lines,
+      found,
+      (line) => line.number,
+      makeLine,
+      (row, line) => {
+        const who = row.querySelector(".who");
+        setText(who, this.whoOf(line));
+        who.title = line.player;
+      },
+    );
   }
 
   whoOf(line) {
     if (line.player === "") return "the backend";
-    const others = line.others > 0 ? ` and ${plural(line.others, "other")}` : "";
+    const others =
+      line.others > 0 ? ` and ${plural(line.others, "other")}` : "";
     return nameFor(this.names, line.player) + others;
   }
 
@@ -57,7 +92,9 @@ export class MessagesPanel {
 }
 
 function bodyOf(line) {
-  return line.error === undefined ? show(line.content) : `${line.error.code} ${words(line.error.text)}`;
+  return line.error === undefined
+    ? show(line.content)
+    : `${line.error.code} ${words(line.error.text)}`;
 }
 
 function makeLine(line) {
@@ -65,7 +102,10 @@ function makeLine(line) {
   const badge = el("span", { className: `badge ${line.kind}` }, line.kind);
   const call = line.name ? `${line.name} ` : "";
   const number = line.call === undefined ? "" : `#${line.call} `;
-  const arrow = el("span", { className: "arrow", title: line.direction === "in" ? "to the room" : "from the room" });
+  const arrow = el("span", {
+    className: "arrow",
+    title: line.direction === "in" ? "to the room" : "from the room",
+  });
   arrow.textContent = line.direction === "in" ? "→" : "←";
   return el(
     "li",

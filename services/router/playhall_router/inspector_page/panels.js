@@ -19,12 +19,27 @@ const fieldList = () => el("dl", { className: "fields" });
 export class StatePanel {
   constructor() {
     this.shared = fieldList();
-    this.none = el("p", { className: "empty" }, "The room has no shared state.");
+    this.none = el(
+      "p",
+      { className: "empty" },
+      "The room has no shared state.",
+    );
     this.heading = el("h2", {}, "Private state");
     this.players = el("ul", { className: "stack" });
     this.more = el("p", { className: "note", hidden: true });
-    const shared = el("article", {}, el("h2", {}, "Shared state"), this.none, this.shared);
-    this.root = el("div", { className: "panel" }, shared, el("article", {}, this.heading, this.more, this.players));
+    const shared = el(
+      "article",
+      {},
+      el("h2", {}, "Shared state"),
+      this.none,
+      this.shared,
+    );
+    this.root = el(
+      "div",
+      { className: "panel" },
+      shared,
+      el("article", {}, this.heading, this.more, this.players),
+    );
   }
 
   draw(room) {
@@ -53,7 +68,11 @@ const SHORT = 16;
 
 /** The names players go by, by player. */
 export const namesOf = (room) =>
-  new Map(room.presence.filter((entry) => entry.name !== "").map((entry) => [entry.player, entry.name]));
+  new Map(
+    room.presence
+      .filter((entry) => entry.name !== "")
+      .map((entry) => [entry.player, entry.name]),
+  );
 
 export const nameFor = (names, player) => {
   const name = names.get(player);
@@ -94,7 +113,10 @@ export class ConnectionsPanel {
       () => el("li", {}, el("h3"), fieldList()),
       (row, entry) => {
         setText(row.firstElementChild, nameFor(names, entry.player));
-        drawFields(row.lastElementChild, { connected: entry.connected, status: entry.status });
+        drawFields(row.lastElementChild, {
+          connected: entry.connected,
+          status: entry.status,
+        });
       },
     );
     this.drawOthers(room, names);
@@ -102,13 +124,24 @@ export class ConnectionsPanel {
 
   drawOthers(room, names) {
     const banned = room.bans.items.map((player) => ({ player }));
-    const bots = room.bots.map(({ player, kind, status, fields }) => ({ player, kind, status, ...fields }));
+    const bots = room.bots.map(({ player, kind, status, fields }) => ({
+      player,
+      kind,
+      status,
+      ...fields,
+    }));
     const lists = { Bots: bots, [`Banned: ${count(room.bans.total)}`]: banned };
     reconcile(
       this.others,
       Object.entries(lists).filter(([, list]) => list.length > 0),
       ([title]) => title,
-      ([title]) => el("article", {}, el("h2", {}, title), el("ul", { className: "stack" })),
+      ([title]) =>
+        el(
+          "article",
+          {},
+          el("h2", {}, title),
+          el("ul", { className: "stack" }),
+        ),
       (article, [, list]) =>
         reconcile(
           article.lastElementChild,
@@ -135,7 +168,8 @@ function figuresOf(link, room) {
     meta: show(link.meta),
   };
   if (!link.joined) figures.state = "joining";
-  if (link.version < room.version) figures.behind = plural(room.version - link.version, "version");
+  if (link.version < room.version)
+    figures.behind = plural(room.version - link.version, "version");
   if (link.waiting_bytes > 0) figures.waiting = bytes(link.waiting_bytes);
   if (link.held) figures.held = true;
   if (link.stalled_s !== null) figures.stalled_s = link.stalled_s;
@@ -146,20 +180,34 @@ export class LogPanel {
   constructor() {
     this.empty = el("p", { className: "empty" }, "Nothing was logged.");
     this.lines = el("ol", { className: "lines", id: "log" });
-    this.root = el("div", { className: "panel" }, el("article", {}, el("h2", {}, "Log"), this.empty, this.lines));
+    this.root = el(
+      "div",
+      { className: "panel" },
+      el("article", {}, el("h2", {}, "Log"), this.empty, this.lines),
+    );
   }
 
   draw(room) {
     const lines = room.log.toReversed();
     this.empty.hidden = lines.length > 0;
-    reconcile(this.lines, lines, (line) => line.number, makeLine, () => {});
+    reconcile(
+      this.lines,
+      lines,
+      (line) => line.number,
+      makeLine,
+      () => {},
+    );
   }
 }
 
 function makeLine(line) {
-  const fields = Object.entries(line.fields).map(([name, value]) => `${name}=${words(value)}`);
+  const fields = Object.entries(line.fields).map(
+    ([name, value]) => `${name}=${words(value)}`,
+  );
   const own = line.event === "room.log";
-  const text = [own ? "" : line.event, words(line.message), ...fields].filter((each) => each !== "").join(" ");
+  const text = [own ? "" : line.event, words(line.message), ...fields]
+    .filter((each) => each !== "")
+    .join(" ");
   const made = el(
     "li",
     { className: line.level },

@@ -12,15 +12,27 @@ export class ProfilePanel {
     this.row = FIRST;
     this.room = null;
     this.heading = el("h2", { id: "chart-title" });
-    this.chart = el("div", { className: "chart", role: "img", ariaLabel: "p50, p95 and max of each second" });
+    this.chart = el("div", {
+      className: "chart",
+      role: "img",
+      ariaLabel: "p50, p95 and max of each second",
+    });
     this.rows = el("tbody", { id: "profile" });
     const legend = el(
       "p",
       { className: "legend" },
-      ...["max", "p95", "p50"].map((name) => el("span", { className: name }, name)),
+      ...["max", "p95", "p50"].map((name) =>
+        el("span", { className: name }, name),
+      ),
       el("span", { className: "budget" }, "what a tick may take"),
     );
-    const head = el("tr", {}, ...["row", "runs", "p50", "p95", "max"].map((name) => el("th", { scope: "col" }, name)));
+    const head = el(
+      "tr",
+      {},
+      ...["row", "runs", "p50", "p95", "max"].map((name) =>
+        el("th", { scope: "col" }, name),
+      ),
+    );
     const table = el("table", {}, el("thead", {}, head), this.rows);
     const text =
       "Of the last second in which each ran. A row has its own time only, without what other rows in it took;" +
@@ -29,7 +41,13 @@ export class ProfilePanel {
       "div",
       { className: "panel" },
       el("article", {}, this.heading, this.chart, legend),
-      el("article", {}, el("h2", {}, "Rows"), el("p", { className: "note" }, text), table),
+      el(
+        "article",
+        {},
+        el("h2", {}, "Rows"),
+        el("p", { className: "note" }, text),
+        table,
+      ),
     );
   }
 
@@ -42,16 +60,27 @@ export class ProfilePanel {
     drawChart(this.chart, points, 1_000_000 / room.tick_rate);
     const latest = new Map();
     for (const second of room.profile) {
-      for (const [name, times] of Object.entries(second.rows)) latest.set(name, times);
+      for (const [name, times] of Object.entries(second.rows))
+        latest.set(name, times);
     }
-    const rows = [...latest].sort(([a], [b]) => Number(b === FIRST) - Number(a === FIRST) || a.localeCompare(b));
-    reconcile(this.rows, rows, ([name]) => name, ([name]) => this.makeRow(name), (row, [name, times]) => {
-      row.classList.toggle("chosen", name === this.row);
-      NAMES.forEach((each, index) => {
-        const text = each === "count" ? count(times[each]) : duration(times[each]);
-        setText(row.children[index + 1], text);
-      });
-    });
+    const rows = [...latest].sort(
+      ([a], [b]) =>
+        Number(b === FIRST) - Number(a === FIRST) || a.localeCompare(b),
+    );
+    reconcile(
+      this.rows,
+      rows,
+      ([name]) => name,
+      ([name]) => this.makeRow(name),
+      (row, [name, times]) => {
+        row.classList.toggle("chosen", name === this.row);
+        NAMES.forEach((each, index) => {
+          const text =
+            each === "count" ? count(times[each]) : duration(times[each]);
+          setText(row.children[index + 1], text);
+        });
+      },
+    );
   }
 
   makeRow(name) {
@@ -59,7 +88,16 @@ export class ProfilePanel {
       this.row = name;
       this.draw(this.room);
     };
-    const button = el("button", { type: "button", className: "link", onclick: choose }, name);
-    return el("tr", {}, el("th", { scope: "row" }, button), ...NAMES.map(() => el("td")));
+    const button = el(
+      "button",
+      { type: "button", className: "link", onclick: choose },
+      name,
+    );
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, button),
+      ...NAMES.map(() => el("td")),
+    );
   }
 }

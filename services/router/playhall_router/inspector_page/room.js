@@ -7,7 +7,16 @@ import { MessagesPanel } from "./messages.js";
 import { ProfilePanel } from "./profile.js";
 import { bytes, count, duration } from "./text.js";
 
-const FIGURES = ["status", "connections", "entities", "tick", "tick p95", "version", "saved", "generation"];
+const FIGURES = [
+  "status",
+  "connections",
+  "entities",
+  "tick",
+  "tick p95",
+  "version",
+  "saved",
+  "generation",
+];
 
 export class RoomView {
   /** `ask` fetches at once: a filter has changed. */
@@ -22,12 +31,21 @@ export class RoomView {
       Profile: new ProfilePanel(),
       Log: new LogPanel(),
     };
-    this.figures = Object.fromEntries(FIGURES.map((name) => [name, el("dd", {}, "–")]));
-    const pairs = FIGURES.map((name) => el("div", {}, el("dt", {}, name), this.figures[name]));
+    this.figures = Object.fromEntries(
+      FIGURES.map((name) => [name, el("dd", {}, "–")]),
+    );
+    const pairs = FIGURES.map((name) =>
+      el("div", {}, el("dt", {}, name), this.figures[name]),
+    );
     this.away = el("p", { className: "empty", hidden: true });
-    this.tabs = el("div", { className: "tabs", role: "tablist", ariaLabel: "What to show" });
+    this.tabs = el("div", {
+      className: "tabs",
+      role: "tablist",
+      ariaLabel: "What to show",
+    });
     this.body = el("div", { className: "panels" });
-    for (const [name, panel] of Object.entries(this.panels)) this.addTab(name, panel);
+    for (const [name, panel] of Object.entries(this.panels))
+      this.addTab(name, panel);
     this.inside = el("div", {}, this.tabs, this.body);
     const title = el("h1", {}, id);
     this.subtitle = el("p", { className: "soft subtitle" });
@@ -53,9 +71,13 @@ export class RoomView {
     this.inside.hidden = !runs;
     setText(this.figures.status, room.status);
     this.figures.status.dataset.status = room.status;
-    setText(this.subtitle, `${room.project} · ${room.type}${runs ? ` · ${room.room_class}` : ""}`);
+    setText(
+      this.subtitle,
+      `${room.project} · ${room.type}${runs ? ` · ${room.room_class}` : ""}`,
+    );
     if (!runs) {
-      const ending = "It runs nowhere now. Whoever joins wakes it, and it is shown here then.";
+      const ending =
+        "It runs nowhere now. Whoever joins wakes it, and it is shown here then.";
       setText(this.away, `The room is ${room.status}. ${ending}`);
       return;
     }
@@ -65,12 +87,21 @@ export class RoomView {
 
   drawFigures(room) {
     const last = room.last_tick;
-    setText(this.figures.connections, `${count(room.connection_count)} of ${count(room.max_players)}`);
+    setText(
+      this.figures.connections,
+      `${count(room.connection_count)} of ${count(room.max_players)}`,
+    );
     setText(this.figures.entities, count(room.entity_count));
     setText(this.figures.tick, `${count(room.tick)} at ${room.tick_rate}/s`);
-    setText(this.figures["tick p95"], last === null ? "–" : duration(last.p95_us));
+    setText(
+      this.figures["tick p95"],
+      last === null ? "–" : duration(last.p95_us),
+    );
     setText(this.figures.version, count(room.version));
-    setText(this.figures.saved, `${count(room.durable)}, ${bytes(room.saved_bytes)}`);
+    setText(
+      this.figures.saved,
+      `${count(room.durable)}, ${bytes(room.saved_bytes)}`,
+    );
     setText(this.figures.generation, String(room.generation));
   }
 
@@ -79,7 +110,11 @@ export class RoomView {
     panel.root.id = id;
     panel.root.setAttribute("role", "tabpanel");
     panel.root.setAttribute("aria-label", name);
-    const tab = el("button", { type: "button", role: "tab", onclick: () => this.select(name) }, name);
+    const tab = el(
+      "button",
+      { type: "button", role: "tab", onclick: () => this.select(name) },
+      name,
+    );
     tab.setAttribute("aria-controls", id);
     tab.dataset.name = name;
     this.tabs.append(tab);
@@ -100,7 +135,9 @@ export class RoomView {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
     const tabs = [...this.tabs.children].filter((tab) => tab.checkVisibility());
-    const at = tabs.findIndex((tab) => tab.getAttribute("aria-selected") === "true");
+    const at = tabs.findIndex(
+      (tab) => tab.getAttribute("aria-selected") === "true",
+    );
     const next = tabs[(at + step + tabs.length) % tabs.length];
     this.select(next.dataset.name);
     next.focus();

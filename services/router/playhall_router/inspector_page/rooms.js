@@ -7,9 +7,20 @@ export class RoomsView {
   constructor() {
     this.title = el("h1", {}, "Rooms");
     this.list = el("ul", { className: "cards", id: "rooms" });
-    this.empty = el("p", { className: "empty", hidden: true }, "No room runs. Open the game, and one will.");
+    this.empty = el(
+      "p",
+      { className: "empty", hidden: true },
+      "No room runs. Open the game, and one will.",
+    );
     this.silent = el("p", { className: "note", hidden: true });
-    this.root = el("section", {}, this.title, this.silent, this.empty, this.list);
+    this.root = el(
+      "section",
+      {},
+      this.title,
+      this.silent,
+      this.empty,
+      this.list,
+    );
   }
 
   url() {
@@ -20,7 +31,10 @@ export class RoomsView {
     setText(this.title, plural(rooms.length, "room"));
     this.empty.hidden = rooms.length > 0;
     this.silent.hidden = silent.length === 0;
-    setText(this.silent, `${plural(silent.length, "room host process", "room host processes")} did not answer.`);
+    setText(
+      this.silent,
+      `${plural(silent.length, "room host process", "room host processes")} did not answer.`,
+    );
     reconcile(this.list, rooms, (room) => room.uid, makeCard, drawCard);
   }
 }
@@ -35,9 +49,25 @@ function makeCard(room) {
     el(
       "a",
       { href, className: "card" },
-      el("div", { className: "row" }, el("strong", {}, room.id), part("status")),
-      el("div", { className: "soft" }, `${room.project} · ${room.type} · ${room.room_class}`),
-      el("div", { className: "figures" }, part("people"), part("entities"), part("tick"), part("version")),
+      el(
+        "div",
+        { className: "row" },
+        el("strong", {}, room.id),
+        part("status"),
+      ),
+      el(
+        "div",
+        { className: "soft" },
+        `${room.project} · ${room.type} · ${room.room_class}`,
+      ),
+      el(
+        "div",
+        { className: "figures" },
+        part("people"),
+        part("entities"),
+        part("tick"),
+        part("version"),
+      ),
       load,
       el("div", { className: "soft load" }),
     ),
@@ -54,7 +84,12 @@ function drawCard(card, room) {
   put("version", `version ${count(room.version)}`);
   const budget = 1_000_000 / room.tick_rate;
   const last = room.last_tick;
-  put("load", last === null ? "no ticks yet" : `p95 ${duration(last.p95_us)} of ${duration(budget)}`);
+  put(
+    "load",
+    last === null
+      ? "no ticks yet"
+      : `p95 ${duration(last.p95_us)} of ${duration(budget)}`,
+  );
   const share = last === null ? 0 : Math.min(1, last.p95_us / budget);
   const bar = card.querySelector(".meter i");
   bar.style.width = `${(share * 100).toFixed(1)}%`;

@@ -305,8 +305,11 @@ class Driver:
     def send_unreliable(self, client: TestClient, content: Any) -> None:
         self.receive(client, encode_client(Unreliable(content)))
 
-    def call(self, client: TestClient, number: int, name: str) -> None:
-        self.receive(client, encode_client(Call(number, None, name, {})))
+    def call(
+        self, client: TestClient, number: int, name: str, content: Any = None, *, seen: int | None = None
+    ) -> None:
+        content = {} if content is None else content
+        self.receive(client, encode_client(Call(number, seen, name, content)))
 
     def receive(self, client: TestClient, frame: bytes) -> None:
         self.core.receive(client.link, frame, self.now)
@@ -345,18 +348,18 @@ class Driver:
     def go_on(self, token: int) -> None:
         """Run an awaitable up to its next wait, and settle it if that was its end."""
         coroutine = self.waiting[token]
-        error: BaseException | None = None
+        result, error = None, None
         try:
             coroutine.send(None)
-        except StopIteration:
-            pass
+        except StopIteration as stop:
+            result = stop.value
         except Exception as raised:
             error = raised
         else:
             self.pump()
             return
         self.waiting.pop(token, None)
-        self.core.settled(token, None, error, self.now)
+        self.core.settled(token, result, error, self.now)
         self.pump()
 
     def go_on_all(self) -> None:

@@ -112,9 +112,7 @@ else:
             if cls is Call:
                 raise TypeError("Call is a base: declare a class of your own, and decorate with its handler")
             if not inspect.isfunction(method):
-                raise TypeError(
-                    f"@{cls.__name__}.handler goes right on a method of a room, not on {method!r}"
-                )
+                raise TypeError(f"@{cls.__name__}.handler decorates a method of a room, not {method!r}")
             if _MARK in vars(method):
                 raise TypeError(f"{method.__qualname__} handles {getattr(method, _MARK).__name__} already")
             setattr(method, _MARK, cls)
@@ -270,9 +268,7 @@ def _check_types(cls: type[Call[Any]], spec: CallSpec) -> None:
     except (NameError, TypeError) as error:
         raise TypeError(f"{cls.__name__}: {error}") from None
     for custom in _custom_types(found, set()):
-        raise TypeError(
-            f"{cls.__name__}: msgspec cannot make a {getattr(custom, '__name__', custom)} of JSON"
-        )
+        raise TypeError(f"{cls.__name__}: msgspec makes no {getattr(custom, '__name__', custom)} of JSON")
 
 
 def _custom_types(found: Any, seen: set[int]) -> typing.Iterator[Any]:
@@ -315,9 +311,7 @@ def handlers_of(room: type, calls: Sequence[type[Call[Any]]]) -> Mapping[str, Ha
     by_call: dict[type[Call[Any]], str] = {}
     for name, call in marked.items():
         if call not in calls:
-            raise TypeError(
-                f"{room.__name__}.{name} handles {call.__name__}, which its schema does not declare"
-            )
+            raise TypeError(f"{room.__name__}.{name} handles {call.__name__}, which is not in its schema")
         other = by_call.setdefault(call, name)
         if other != name:
             raise TypeError(f"{room.__name__}: {other} and {name} both handle {call.__name__}")

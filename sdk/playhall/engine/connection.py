@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from typing_extensions import TypeAliasType
 
-__all__ = ["Connection", "JsonIn", "JsonOut", "Message"]
+__all__ = ["Connection", "JsonIn", "JsonOut", "Message", "check_connection"]
 
 if TYPE_CHECKING:
     from playhall.engine.interest import Memory
@@ -39,6 +39,7 @@ class Connection:
     _client_tick: int | None = None
     _link: int = 0
     _memory: Memory | None = None
+    _room_of: object = None
 
     @final
     @property
@@ -66,3 +67,12 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._id} of {self._player}>"
+
+
+def check_connection(conn: object, room: object) -> None:
+    """Raise TypeError or ValueError unless it is one of the room's connections; it may have gone."""
+    if not isinstance(conn, Connection):
+        what = repr(conn) if isinstance(conn, str) else type(conn).__name__
+        raise TypeError(f"this takes a connection, one of self.connections.values(), not {what}")
+    if conn._room_of is not room:
+        raise ValueError(f"{conn!r} is not a connection of this room")

@@ -224,6 +224,7 @@ class Connections:
             return None  # the bot's on_player_leave has kicked the player
         conn = self._room._connection_class()
         conn._id, conn._player, conn._meta = request.connection_id, request.player, request.meta
+        conn._room_of = self._room
         link.conn = conn
         self._conns[link.player] = conn
         return self._room.on_join(conn)

@@ -15,6 +15,7 @@ from playhall.engine.connection import JsonIn, JsonOut
 from playhall.engine.fields import JSON, JsonValue
 from playhall.engine.kinds import adopt, is_dead, spec_of, stored_values
 from playhall.engine.schema import FIRST_PRESENCE_ID, LAST_ID, PresenceRow
+from playhall.engine.store import check_player
 from playhall.engine.tracking import Scope, Tracked, Tracker
 
 __all__ = [
@@ -206,6 +207,8 @@ class Presence(Mapping[str, PresenceEntry]):
         Raises KeyError where the player has no entry, TypeError or ValueError for a value that does not
         fit; nothing is changed then.
         """
+        if check_player(player) not in self:
+            raise KeyError(f"{player} is not in the room")
         self._book.set(player, name, status)
 
 

@@ -28,7 +28,7 @@ from typing_extensions import TypeVar
 
 from playhall.engine.bots import Bot, Bots
 from playhall.engine.calls import CallRejected, Handler, handlers_of
-from playhall.engine.connection import Connection, JsonOut, Message
+from playhall.engine.connection import Connection, JsonOut, Message, check_connection
 from playhall.engine.entities import Entities
 from playhall.engine.interest import Interest, Limit
 from playhall.engine.kinds import Entity
@@ -36,6 +36,7 @@ from playhall.engine.outputs import RoomIdentity, WakeReason
 from playhall.engine.presence import Presence, PresenceEntry
 from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
+from playhall.engine.store import check_player
 
 __all__ = ["DEFAULT_RETENTION_S", "Hook", "Room", "RoomContext", "Wake"]
 
@@ -284,9 +285,10 @@ class Room(Generic[StateT, PrivateT, ConnT]):
         """The private state of a connection's player; or of any player, made where it is to `create` it."""
         private: PrivateT | None
         if isinstance(who, Connection):
+            check_connection(who, self)
             private = self.__context.private(who.player, True)
         else:
-            private = self.__context.private(who, create)
+            private = self.__context.private(check_player(who), create)
         return private
 
     @final
@@ -301,7 +303,11 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
     @final
     def send(self, conn: ConnT, message: JsonOut | bytes, *, unreliable: bool = False) -> None:
-        """Send a message to one client. Raises ValueError if it is not JSON, or over 64 KB."""
+        """Send a message to one client; nothing happens if its connection has gone.
+
+        Raises ValueError if it is not JSON, or over 64 KB.
+        """
+        check_connection(conn, self)
         self.__context.send(conn, message, unreliable)
 
     @final
@@ -312,11 +318,14 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
         Raises ValueError if it is not JSON, or over 64 KB.
         """
+        if except_ is not None:
+            check_connection(except_, self)
         self.__context.broadcast(message, unreliable, except_)
 
     @final
     def kick(self, conn: ConnT) -> None:
         """End a connection with 4006; the client does not come back by itself."""
+        check_connection(conn, self)
         self.__context.kick(conn)
 
     @final

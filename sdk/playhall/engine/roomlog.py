@@ -63,9 +63,10 @@ class RoomLog:
             self._dropped += 1
             return
         self._waiting += 1
+        text = str(message)
         try:
-            text = message % args if args else message
+            text = text % args if args else text
         except (TypeError, ValueError):
             # A log line with a slip in it must not cost more than its looks.
-            text = f"{message} {args!r}"
+            text = f"{text} {args!r}"
         self._emit(LogOut(level, "room.log", {"message": text[:MAX_LINE]}, trace))

@@ -124,7 +124,7 @@ BESIDE_OTHERS = ("-n", "2", "-o", "asyncio_default_fixture_loop_scope=function")
 
 
 def run(folder: Path, text: str, *arguments: str) -> tuple[int, dict[str, str], str]:
-    """Run pytest, warnings being errors. Return its exit code, what it shows of each failure, and all it shows."""
+    """Run pytest, warnings being errors. Return its exit code, its text on each failure, and all its text."""
     (folder / "test_game.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     ran = subprocess.run(

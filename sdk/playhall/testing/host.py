@@ -107,25 +107,25 @@ class RoomHost:
         """Move the clock to `time`, with all ticks and timers on the way."""
         self.check_loop()
         while True:
-            timer_at = await self._loop.idle()
+            timer_at = await self._idle()
             ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
             at = min([time, *ticks, *([] if timer_at is None else [timer_at])])
             self._loop.move_to(at)
-            await self._loop.idle()
+            await self._idle()
             for room in self._rooms:
                 room.tick_if_due(at)
             if at >= time:
                 break
-        await self._loop.idle()
+        await self._idle()
 
     async def settle(self) -> None:
         """Let everything happen that takes no time."""
         self.check_loop()
-        await self._loop.idle()
+        await self._idle()
 
     async def next_event_at(self) -> float | None:
         """Let everything happen that takes no time, and return when something next will."""
-        timer_at = await self._loop.idle()
+        timer_at = await self._idle()
         ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
         return min([*ticks, *([] if timer_at is None else [timer_at])], default=None)
 
@@ -147,12 +147,17 @@ class RoomHost:
         """Move the clock until `done`, from event to event, for at most so many seconds."""
         self.check_loop()
         deadline = self._loop.time() + at_most
-        await self._loop.idle()
+        await self._idle()
         while not done():
             at = await self.next_event_at()
             if at is None or at > deadline:
                 return
             await self.advance_to(at)
+
+    async def _idle(self) -> float | None:
+        timer_at = await self._loop.idle()
+        self._loop.raise_what_was_raised()
+        return timer_at
 
     def check_errors(self) -> None:
         """Raise AssertionError if room code raised what the test has not heard of. Tells of each once."""

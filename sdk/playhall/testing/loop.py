@@ -49,6 +49,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._threads = 0
         self._deadlocks = 0
         self._stuck_at = ""
+        self._raised: list[BaseException] = []
         super().__init__(_Selector(self))
 
     def time(self) -> float:
@@ -93,6 +94,19 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._threads += 1
         future.add_done_callback(self._thread_ended)
         return future
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        super().default_exception_handler(context)
+        error = context.get("exception")
+        if "handle" in context and error is not None:
+            self._raised.append(error)
+
+    def raise_what_was_raised(self) -> None:
+        """Raise the first of what callbacks have raised, which is only logged otherwise; forget the rest."""
+        if self._raised:
+            first = self._raised[0]
+            self._raised.clear()
+            raise first
 
     async def shutdown_default_executor(self, *arguments: Any) -> None:
         self._threads += 1  # the one that waits for the others

@@ -123,3 +123,35 @@ def test_closing_ends_what_still_runs(loop: StillLoop) -> None:
     loop.close()
     loop.close()
     assert ended == ["background"]
+
+
+def test_what_a_callback_raised_is_raised_where_it_is_asked_for(loop: StillLoop) -> None:
+    async def test() -> None:
+        loop.call_soon(int, "first")
+        loop.call_soon(int, "second")
+        await loop.idle()
+        loop.raise_what_was_raised()
+
+    with pytest.raises(ValueError, match="first"):
+        loop.run(test())
+    loop.raise_what_was_raised()
+
+
+def test_a_deadlock_says_which_await_does_not_end(loop: StillLoop) -> None:
+    async def wait_long() -> None:
+        await asyncio.sleep(3600)
+
+    async def test() -> None:
+        await asyncio.sleep(0)
+        await wait_long()  # here
+
+    with pytest.raises(Deadlock, match=r"`await wait_long\(\)  # here` \(test_loop.py, line \d+\) waits"):
+        loop.run(test())
+
+
+def test_the_loop_can_be_a_runners(loop: StillLoop) -> None:
+    async def test() -> str:
+        return await asyncio.to_thread(lambda: "done")
+
+    with asyncio.Runner(loop_factory=StillLoop) as runner:
+        assert runner.run(test()) == "done"

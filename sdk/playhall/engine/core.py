@@ -198,7 +198,7 @@ class RoomCore:
 
     @property
     def dirty(self) -> bool:
-        """Whether anything has changed since the last flush, so that the next one has a version of its own."""
+        """Whether anything has changed since the last flush, so that the next has a version of its own."""
         runtime = self._runtime
         return (
             runtime.tracker.dirty
@@ -475,7 +475,8 @@ class RoomCore:
         if found is not None or not create:
             return found
         made = self._runtime.store.make_private(player)
-        self._runtime.retention.note(player, None if player in self.connections else self._runtime.now.wall)
+        here = player in self.connections or player in self._roster
+        self._runtime.retention.note(player, None if here else self._runtime.now.wall)
         return made
 
     def private_players(self) -> list[str]:
@@ -528,11 +529,11 @@ class RoomCore:
         store.make_state(saved.state)
         for entity in saved.entities:
             store.restore(entity.cls, entity.id, entity.owner, entity.values)
+        bots = {bot.player for bot in saved.bots}
         for private in saved.privates:
             store.make_private(private.player, private.values)
-            self._runtime.retention.restore(
-                private.player, wake.saved_at if private.seen is None else private.seen
-            )
+            seen = wake.saved_at if private.seen is None and private.player not in bots else private.seen
+            self._runtime.retention.restore(private.player, seen)
         self._drop_expired()
         return saved
 

@@ -12,7 +12,7 @@ CHECK_S = 30.0
 
 
 class Retention:
-    """When each player with private state was last connected. None is now."""
+    """When each player with private state was last connected, or in the room as a bot. None is now."""
 
     def __init__(self, kept: float | Literal["forever"]) -> None:
         self._kept_s = math.inf if kept == "forever" else float(kept)
@@ -24,12 +24,12 @@ class Retention:
         """Whether there is something to save."""
         return bool(self._changed)
 
-    def restore(self, player: str, wall: float) -> None:
+    def restore(self, player: str, wall: float | None) -> None:
         """Note what was saved."""
         self._seen[player] = wall
 
     def note(self, player: str, wall: float | None) -> None:
-        """Note that a player with private state is connected (None), or was until now."""
+        """Note that a player with private state is in the room (None), or was until now."""
         self._seen[player] = wall
         self._changed.add(player)
 

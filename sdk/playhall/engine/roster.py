@@ -61,6 +61,10 @@ class Roster:
     def __len__(self) -> int:
         return len(self._bots)
 
+    def __contains__(self, player: object) -> bool:
+        """Whether a player is one of the bots."""
+        return player in self._bots
+
     def __iter__(self) -> Iterator[Bot]:
         return iter(list(self._bots.values()))
 
@@ -76,6 +80,7 @@ class Roster:
         self._make_space()
         self._next_number += 1
         self._seat(player, bot, data)
+        self._note(player, None)
         self._runtime.presence.connect(player, name, stored_status)
         self._start(bot)
 
@@ -87,6 +92,7 @@ class Roster:
         del self._bots[player], self._data[player]
         if player in self._runtime.presence:
             self._runtime.presence.remove(player)
+        self._note(player, self._runtime.now.wall)
         self._run_on_player_leave(player)
 
     def give_up_seat(self) -> None:
@@ -205,6 +211,12 @@ class Roster:
         fields = {"bot": saved.player, "kind": saved.kind, "reason": reason}
         self._runtime.emit(LogOut("error", "room.bot_dropped", fields))
         self._dropped.append(saved.player)
+        self._note(saved.player, self._runtime.now.wall)
+
+    def _note(self, player: str, wall: float | None) -> None:
+        """Note for how long a bot's private state, if it has any, is kept: while it is here, and a while."""
+        if player in self._runtime.store.private_players():
+            self._runtime.retention.note(player, wall)
 
     def _holds(self, bot: Bot) -> bool:
         return bot._player is not None and self._bots.get(bot._player) is bot

@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 
 from playhall.engine.bans import MAX_BANNED, Bans
+from playhall.engine.frames import Reply
 from playhall.engine.statelog import read
-from playhall.room import Bot, Connection, Room
+from playhall.room import Bot, Call, Connection, Room, Schema
 from tests.support.rooms import Driver, Gate
 
 
+class Ask(Call[str]):
+    do: str
+    player: str = "bob"
+
+
 class Pub(Room):
+    schema = Schema(calls=[Ask])
     bot_kinds = (type("Regular", (Bot,), {}),)
 
     def __init__(self) -> None:
@@ -29,6 +36,11 @@ class Pub(Room):
     def on_message(self, conn: Connection, message: Any) -> None:
         self.ban(message)
         self.calls.append(("banned", message in self.connections, message in self.presence))
+
+    @Ask.handler
+    def ask(self, conn: Connection, ask: Ask) -> str:
+        getattr(self, ask.do)(ask.player)
+        return "done"
 
     def on_leave(self, conn: Connection) -> None:
         self.calls.append(("leave", conn.player, conn.player in self.presence))
@@ -107,6 +119,27 @@ def test_bans_are_saved_until_they_are_lifted(driver: Driver) -> None:
     assert again.join("bob").joined is not None
     again.hibernate()
     assert again.wake().join("bob").joined is not None
+
+
+@pytest.mark.ledger("HOOK-21")
+@pytest.mark.parametrize(("do", "waits"), [("ban", True), ("unban", True), ("kick_nobody", False)])
+def test_the_reply_of_a_call_that_bans_waits_until_that_is_saved(do: str, waits: bool) -> None:
+    class Careful(Pub):
+        def kick_nobody(self, player: str) -> None: ...
+
+    driver = Driver(Careful, auto_durable=False)
+    ann = driver.join("ann")
+    if do == "unban":
+        driver.room.ban("bob")
+    driver.tick()
+    driver.core.durable(driver.core.version, driver.now)
+    driver.call(ann, 1, "ask", {"do": do})
+    assert ann.replies == ([] if waits else [Reply(1, "done")])
+    driver.tick()
+    assert ann.replies == ([] if waits else [Reply(1, "done")])
+    driver.core.durable(driver.core.version, driver.now)
+    driver.pump()
+    assert ann.replies == [Reply(1, "done")]
 
 
 def test_who_cannot_be_banned(driver: Driver) -> None:

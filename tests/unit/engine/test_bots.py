@@ -328,6 +328,31 @@ def test_bots_tick_in_the_order_they_were_added_before_on_tick(driver: Driver) -
 
 
 @pytest.mark.ledger("BOT-07")
+def test_private_state_of_a_bot_is_kept_while_it_is_in_the_room_and_a_while_after(driver: Driver) -> None:
+    class Short(Track):
+        private_retention = 40.0
+
+    driver = Driver(Short)
+    room = driver.room
+    room.private("bot:1", create=True).coins = 1  # it may be there before the bot is
+    bots = [room.bots.add(Racer()) for _ in range(2)]
+    room.private("bot:2", create=True).coins = 2
+    driver.join("ann")
+    driver.advance(100)
+    assert room.private_players() == ["bot:1", "bot:2", "ann"]
+    room.bots.remove(bots[0])
+    driver.tick()
+    driver.advance(35)
+    assert "bot:1" in room.private_players()
+    driver.advance(40)
+    assert room.private_players() == ["bot:2", "ann"]
+    driver.tick()
+    again = driver.wake(away=1_000)
+    assert again.room.private("bot:2").coins == 2
+    assert again.room.private_players() == ["bot:2"]
+
+
+@pytest.mark.ledger("BOT-07")
 def test_on_write_does_not_run_for_what_a_bot_owns(driver: Driver) -> None:
     class Written(Track):
         def on_write(self, conn: Connection, entity: Entity, values: dict[str, Any]) -> Any:
@@ -511,7 +536,7 @@ def test_bots_outlive_the_room_host(driver: Driver, how: str) -> None:
     assert again.room.entities.first(Car, owner="bot:1").x == 3 + 4 + 4
 
 
-@pytest.mark.ledger("BOT-17", "PRES-14")
+@pytest.mark.ledger("BOT-17")
 def test_bots_are_in_presence_before_on_wake_and_start_after_it(driver: Driver) -> None:
     room = driver.room
     room.bots.add(Racer(), name="Rival")

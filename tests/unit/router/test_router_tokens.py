@@ -97,7 +97,7 @@ def test_a_minute_of_skew_and_a_day_of_life_are_allowed() -> None:
         assert check(token).player == "ann"
 
 
-@pytest.mark.ledger("RTR-04")
+@pytest.mark.ledger("RTR-04", "BOT-02")
 def test_nobody_is_a_bot_or_a_guest_by_token() -> None:
     for sub in ("bot:1", "guest:" + ID.hex()):
         with pytest.raises(AuthError):

@@ -908,3 +908,78 @@ async def test_a_backend_makes_and_reads_rooms_with_its_key(town: Town) -> None:
             await call(name, bad, secret)
         assert refused.value.code is code
     await target.close(None)
+
+
+async def fetch(url: str, **headers: str) -> tuple[int, Any]:
+    """The status and the JSON of an answer."""
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        return answer.status, await answer.json(content_type=None)
+
+
+@pytest.mark.asyncio
+async def test_the_inspector_shows_rooms_that_run_and_says_how_others_are(town: Town) -> None:
+    router = town.router(INSPECTOR="true")
+    dev = http(router, "/v1/dev/rooms")
+    async with town.connect(router, room="two") as ann, town.connect(router, room="one") as bob:
+        await ann.join()
+        await bob.join()
+        status, told = await fetch(dev)
+        shown = [{"project": town.project, "id": name} for name in ("one", "two")]
+        assert (status, told["rooms"]) == (200, shown)
+        room = f"{dev}/{town.project}/one"
+        assert await fetch(f"{room}?kind=card&owner=&offset=5&limit=7") == (
+            200,
+            {**shown[0], "status": "active"},
+        )
+        host = next(host for host in town.hosts if any(r.start.room_id == "one" for r in host.rooms.values()))
+        asked = host.inspected[-1]
+        assert (asked.kind, asked.owner, asked.offset, asked.limit) == ("card", "", 5, 7)
+        assert asked.HasField("owner")
+        assert not asked.HasField("entity")
+        for path, code in (("nowhere/one", 404), (f"{town.project}/none", 404), ("x/../y", 404)):
+            assert (await fetch(f"{dev}/{path}"))[0] == code
+        assert (await fetch(f"{room}?offset=-1"))[1]["code"] == "E_INVALID"
+        host.answer_inspections = b"{no json"
+        status, told = await fetch(room)
+        assert (status, told["code"]) == (503, "E_UNAVAILABLE")
+        host.answer_inspections = None
+    await host.release(host.room("one"))
+    status, told = await fetch(room)
+    assert (status, told["status"], told["id"]) == (200, "hibernated", "one")
+    for each in town.hosts:
+        await each.stop()
+    status, told = await fetch(f"{dev}/{town.project}/two")
+    assert (status, told["code"]) == (503, "E_UNAVAILABLE")
+
+
+@pytest.mark.asyncio
+async def test_the_inspector_is_for_this_machine_alone_and_off_by_default(town: Town) -> None:
+    router = town.router(INSPECTOR="true")
+    dev = http(router, "/v1/dev/")
+    async with town.connect(router) as ann:
+        await ann.join()  # and the router has heard of the room hosts
+    port = router.addresses["http"].rpartition(":")[2]
+    async with aiohttp.ClientSession() as session:
+        async with session.get(dev) as page:
+            assert (page.status, page.content_type) == (200, "text/html")
+            assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+            assert page.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        for name in (f"localhost:{port}", "127.0.0.1", f"[::1]:{port}"):
+            async with session.get(f"{dev}rooms", headers={"Host": name}) as answer:
+                assert answer.status == 200
+        for name in (f"evil.example:{port}", "127.0.0.1.evil.example", "localhost.", f"192.168.1.7:{port}"):
+            headers = {"Host": name, "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "localhost"}
+            for path in ("", "rooms", f"rooms/{town.project}/main", "main.js"):
+                status, told = await fetch(f"{dev}{path}", **headers)
+                assert (status, told["code"]) == (403, "E_FORBIDDEN")
+        async with session.post(f"{dev}rooms") as answer:
+            assert answer.status == 405
+        async with session.get(http(router, "/v1/dev"), allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (308, "/v1/dev/")
+    status, _ = await fetch(f"{dev}..%2fconfig.py")
+    assert status == 404
+    off = town.router()
+    for path in ("/v1/dev/", "/v1/dev/rooms", "/v1/dev/main.js"):
+        status, told = await fetch(http(off, path))
+        assert (status, told["code"]) == (404, "E_UNKNOWN")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -73,6 +74,8 @@ class ScriptedHost:
         """Ids of the routers that attached."""
         self.refuse_starts: ErrorCode | None = None
         self.answer_starts: pb.StartResponse | None = None
+        self.inspected: list[pb.InspectRequest] = []
+        self.answer_inspections: bytes | None = None
         self.on_join: Callable[[ScriptedHost, HostedRoom, Member], None] | None = None
         self.silent = False
         self.stopped: list[pb.StoppedRoom] = []
@@ -268,6 +271,23 @@ class ScriptedHost:
                 await call.write(store.WriteRequest(heartbeat=True))
                 await asyncio.sleep(BEAT_S)
 
+    def inspect(self, request: pb.InspectRequest) -> bytes:
+        """Rooms as they were started; of one, what was asked of it too."""
+        self.inspected.append(request)
+        if self.answer_inspections is not None:
+            return self.answer_inspections
+        if request.host_id != self.host_id:
+            raise ApiError(ErrorCode.FENCED)
+        rooms = {
+            room.uid: {"project": room.start.project, "id": room.start.room_id}
+            for room in self.rooms.values()
+        }
+        if not request.room_uid:
+            return json.dumps(list(rooms.values())).encode()
+        if request.room_uid not in rooms:
+            raise ApiError(ErrorCode.UNKNOWN)
+        return json.dumps({**rooms[request.room_uid], "status": "active"}).encode()
+
     async def attach(self, requests: AsyncIterator[pb.AttachRequest]) -> AsyncIterator[pb.AttachResponse]:
         first = await anext(requests)
         if first.hello.host_id != self.host_id:
@@ -436,3 +456,9 @@ class _RoomHost(rpc.RoomHostServicer):
         room = self._host.rooms[request.room_uid]
         await self._host.release(room)
         return pb.HibernateResponse()
+
+    async def Inspect(self, request: pb.InspectRequest, context: Any) -> pb.InspectResponse:  # noqa: N802
+        try:
+            return pb.InspectResponse(document=self._host.inspect(request))
+        except ApiError as error:
+            await abort(context, error)

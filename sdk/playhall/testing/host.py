@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from playhall.engine.kinds import Entity
 from playhall.engine.outputs import Now
+from playhall.engine.room import Room
 from playhall.testing.loop import StillLoop
 from playhall.testing.room import TestRoom
 
@@ -82,6 +83,8 @@ class RoomHost:
 
         `max_players` stands for the class's, as a room that was created with it has it.
         """
+        if not (isinstance(room_class, type) and issubclass(room_class, Room)):
+            raise TypeError(f"a room under test is made from its class, not {room_class!r}")
         if any(room.id == id for room in self._rooms):
             raise ValueError(f"there is a room {id!r} already: give this one another id")
         if max_players is not None and max_players < 1:

@@ -94,9 +94,8 @@ class RoomStore:
         self._tick, self._saved_at = record.tick, wall
 
     def replace(self, base: BaseOut, wall: float) -> None:
-        """Commit a base, which stands for all records up to it."""
-        self._base = base.data
-        self._records = [record for record in self._records if record.version > base.version]
+        """Commit a base, which stands for all that was written before it, in earlier generations too."""
+        self._base, self._records = base.data, []
         self._tick, self._saved_at = base.tick, wall
 
     def end(self, wall: float) -> None:

@@ -502,6 +502,11 @@ async def test_a_client_that_was_dropped_resumes(room_host: RoomHost) -> None:
     assert len(bob.entities.all(Piece)) == len(carol.entities.all(Piece)) == 3
 
 
+async def test_a_room_is_made_from_its_class(room_host: RoomHost) -> None:
+    with pytest.raises(TypeError, match="from its class"):
+        room_host.room(Everything())
+
+
 async def test_two_rooms_cannot_have_one_id(room_host: RoomHost) -> None:
     room_host.room(Everything)
     with pytest.raises(ValueError, match="main"):

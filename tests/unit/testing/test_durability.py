@@ -216,3 +216,18 @@ async def test_progress_goes_on_offline_by_the_wall_clock_and_writes_nothing(roo
     assert back.state.at(now) == t.room.state.at(t.room.now()) == pytest.approx((now - started) * 0.5)
     assert (now - started) * 0.5 > DAY_S
     assert back.state.days == 2
+
+
+@pytest.mark.ledger("STATE-07")
+async def test_private_state_expires_a_day_after_its_player_left_and_the_room_does_not(
+    room_host: RoomHost,
+) -> None:
+    t = room_host.room(Things)
+    alice = await t.connect("alice")
+    alice.send("make")
+    await t.tick()
+    await t.hibernate()
+    await t.advance(6.9 * DAY_S)
+    back = await t.connect("alice")
+    assert (back.state.n, back.private.n, t.room.state.n) == (7, 0, 7)
+    assert len(t.room.entities.all(Secret)) == 1

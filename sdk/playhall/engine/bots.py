@@ -1,4 +1,4 @@
-"""`Bot`: a player that room code drives. What authors subclass; how a room's bots come and go is in `roster`.
+"""`Bot`: a player that room code drives. What authors subclass; how a room's bots come and go is in `botbook`.
 
 A bot is its fields: annotations with defaults, JSON all of them, saved with the room. What is declared by
 `local` is beside them, and at its default again after a wake.
@@ -21,7 +21,7 @@ from playhall.engine.inputs import Input
 from playhall.engine.payloads import MAX_PAYLOAD
 
 if TYPE_CHECKING:
-    from playhall.engine.roster import Roster
+    from playhall.engine.botbook import BotBook
 
 __all__ = [
     "BOT_PREFIX",
@@ -265,14 +265,14 @@ def revive(cls: type[Bot], data: bytes) -> Bot:
 class Bots:
     """`room.bots`: the players that the room's own code drives, in the order they were added."""
 
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
+    def __init__(self, bots: BotBook) -> None:
+        self._bots = bots
 
     def __len__(self) -> int:
-        return len(self._roster)
+        return len(self._bots)
 
     def __iter__(self) -> Iterator[Bot]:
-        return iter(self._roster)
+        return iter(self._bots)
 
     def add(self, bot: B, *, name: str = "", status: JsonOut = None) -> B:
         """Give a new bot a seat and a presence entry, run its `start`, and return it.
@@ -281,7 +281,7 @@ class Bots:
         taken or there are 64 bots, TypeError where its class is not in `bot_kinds`, and either for what does
         not fit; nothing is changed then.
         """
-        self._roster.add(bot, name, status)
+        self._bots.add(bot, name, status)
         return bot
 
     def remove(self, bot: Bot) -> None:
@@ -289,4 +289,4 @@ class Bots:
 
         Raises ValueError where it is not in the room.
         """
-        self._roster.remove(bot)
+        self._bots.remove(bot)

@@ -19,13 +19,13 @@ from types import MappingProxyType
 from typing import Any
 
 from playhall.engine.bans import Bans
+from playhall.engine.botbook import BotBook
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection
 from playhall.engine.links import Link, LinkState, Outbox
 from playhall.engine.outputs import CloseOut, JoinedOut, JoinRequest
 from playhall.engine.presence import name_in
 from playhall.engine.room import Room
-from playhall.engine.roster import Roster
 from playhall.engine.runtime import Runtime
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
 from playhall.engine.views import View
@@ -44,7 +44,7 @@ class Connections:
         self,
         runtime: Runtime,
         room: Room[Any, Any, Any],
-        roster: Roster,
+        bots: BotBook,
         bans: Bans,
         *,
         max_players: int,
@@ -53,7 +53,7 @@ class Connections:
     ) -> None:
         self._runtime = runtime
         self._room = room
-        self._roster = roster
+        self._bots = bots
         self._bans = bans
         self._max_players = max_players
         self._tick_rate = tick_rate
@@ -164,7 +164,7 @@ class Connections:
         if len(self._of_player) >= self._max_players and not request.was_joined:
             return CloseCode.ROOM_FULL, f"all {self._max_players} seats are taken"
         # Where a bot gives up its seat, its entry goes too.
-        has_space = self._runtime.presence.has_space or len(self._roster) > 0
+        has_space = self._runtime.presence.has_space or len(self._bots) > 0
         if request.player not in self._runtime.presence and not has_space:
             return CloseCode.ROOM_FULL, "there are as many players as a room can show"
         return None
@@ -218,8 +218,8 @@ class Connections:
         )
 
     def _join(self, link: Link, request: JoinRequest) -> Any:
-        while len(self._roster) and len(self._links) + len(self._roster) > self._max_players:
-            self._roster.give_up_seat()
+        while len(self._bots) and len(self._links) + len(self._bots) > self._max_players:
+            self._bots.give_up_seat()
         if link.state is not LinkState.JOINING:
             return None  # the bot's on_player_leave has kicked the player
         conn = self._room._connection_class()

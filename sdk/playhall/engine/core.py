@@ -37,6 +37,7 @@ from typing import Any
 from playhall.engine.answering import Answering
 from playhall.engine.answers import Moment
 from playhall.engine.bans import Bans
+from playhall.engine.botbook import BotBook
 from playhall.engine.bots import Bots, is_bot
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection, JsonOut
@@ -80,7 +81,6 @@ from playhall.engine.outputs import (
 from playhall.engine.presence import Presence
 from playhall.engine.retention import CHECK_S
 from playhall.engine.room import Room, Wake
-from playhall.engine.roster import Roster
 from playhall.engine.runtime import START_HOOK_S, Runtime
 from playhall.engine.statelog import (
     DamagedStateError,
@@ -181,7 +181,7 @@ class RoomCore:
         self._timer_key: tuple[int, int, Status] | None = None
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
-        self._roster: Roster
+        self._bots: BotBook
         self._writes: OwnerWrites
         self._visibility: Visibility
         self.entities = Entities(self._runtime.store)
@@ -205,7 +205,7 @@ class RoomCore:
             or runtime.retention.dirty
             or runtime.store.next_id != self._next_id_written
             or self._bans.dirty
-            or self._roster.dirty
+            or self._bots.dirty
         )
 
     @property
@@ -241,7 +241,7 @@ class RoomCore:
         self._runtime.run("__new__", self._make_room, self._stopped_by("__new__"))
         if self.status is not Status.STARTING:
             return
-        self._roster = Roster(
+        self._bots = BotBook(
             self._runtime,
             self.room,
             self._max_players,
@@ -254,14 +254,14 @@ class RoomCore:
         self._connections = Connections(
             self._runtime,
             self.room,
-            self._roster,
+            self._bots,
             self._bans,
             max_players=self._max_players,
             tick_rate=self.tick_rate,
             joined=self._joined,
         )
         if saved is not None:
-            self._roster.restore(saved.bots, saved.next_bot)
+            self._bots.restore(saved.bots, saved.next_bot)
             self._bans.restore(saved.banned)
         self._runtime.run("__init__", self.room.__init__, self._stopped_by("__init__"))  # type: ignore[misc]
         if self.status is not Status.STARTING:
@@ -446,7 +446,7 @@ class RoomCore:
         """Return all that is in the room, as JSON; `page`: which of its entities. Changes nothing."""
         shown = {**self.summary(), **inspect_room(self._runtime, self._connections, page)}
         if self._connections is not None:
-            shown["bots"], shown["bans"] = show_bots(self._roster), show_bans(self._bans)
+            shown["bots"], shown["bans"] = show_bots(self._bots), show_bans(self._bans)
         return shown
 
     # What the room asks (RoomContext)
@@ -461,7 +461,7 @@ class RoomCore:
 
     @property
     def bots(self) -> Bots:
-        return Bots(self._roster)
+        return Bots(self._bots)
 
     @property
     def max_players(self) -> int:
@@ -475,7 +475,7 @@ class RoomCore:
         if found is not None or not create:
             return found
         made = self._runtime.store.make_private(player)
-        here = player in self.connections or player in self._roster
+        here = player in self.connections or player in self._bots
         self._runtime.retention.note(player, None if here else self._runtime.now.wall)
         return made
 
@@ -549,7 +549,7 @@ class RoomCore:
         if error is not None:
             self._stopped_by("on_wake")(error)
             return
-        self._roster.start()
+        self._bots.start()
         self._ready()
 
     def _ready(self) -> None:
@@ -598,7 +598,7 @@ class RoomCore:
             self._writes.apply()
         if self.status is not Status.ACTIVE:
             return
-        self._roster.tick()
+        self._bots.tick()
         if self.status is not Status.ACTIVE:
             return
         self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
@@ -617,20 +617,20 @@ class RoomCore:
 
     def _do_flush(self, force: bool, tick: bool) -> None:
         runtime, status = self._runtime, self.status
-        self._roster.check()
+        self._bots.check()
         if self.status is not status:
             return  # on_player_leave of a bot that failed has ended the room
         flush = None
         next_id = runtime.store.next_id
         moved, self._next_id_written = next_id != self._next_id_written, next_id
-        roster, bans = self._roster.take_changed(), self._bans.take_changed()
-        others = moved or roster is not None or bans is not None
+        bots, bans = self._bots.take_changed(), self._bans.take_changed()
+        others = moved or bots is not None or bans is not None
         if force or others or runtime.tracker.dirty or runtime.retention.dirty:
             runtime.version += 1
             flush = self._stamp()
             if flush is None:
                 return
-            totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved, roster, bans)
+            totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved, bots, bans)
             record = write_record(flush, totals)
             try:
                 if record is not None or force:
@@ -688,7 +688,7 @@ class RoomCore:
             runtime.tick,
             runtime.store.next_id,
             runtime.retention.all(),
-            roster=self._roster.all(),
+            bots=self._bots.all(),
             bans=self._bans.all(),
         )
         return write_base(runtime.schema, totals, runtime.store.tracked())
@@ -869,7 +869,7 @@ class RoomCore:
 
     def _write_last_base(self) -> None:
         runtime = self._runtime
-        self._roster.check()
+        self._bots.check()
         if len(runtime.hooks):
             return  # on_player_leave of a bot that failed is waiting, and what it does is to be saved too
         runtime.version += 1

@@ -13,11 +13,11 @@ from itertools import islice
 from typing import Any
 
 from playhall.engine.bans import Bans
+from playhall.engine.botbook import BotBook
 from playhall.engine.connections import Connections
 from playhall.engine.kinds import Entity, spec_of, stored_values
 from playhall.engine.links import Link, LinkState
 from playhall.engine.profile import WHOLE, Profile, Times
-from playhall.engine.roster import Roster
 from playhall.engine.runtime import Runtime
 from playhall.engine.showing import listed, show_content, show_field, show_json
 from playhall.engine.specs import KindSpec
@@ -92,9 +92,9 @@ def _last_tick(profile: Profile | None) -> dict[str, Any] | None:
     return None if ticks is None else _show_times(ticks)
 
 
-def show_bots(roster: Roster) -> list[Any]:
+def show_bots(bots: BotBook) -> list[Any]:
     """Return the bots, as they were saved last."""
-    return _short_list(roster.all().bots, _show_bot)
+    return _short_list(bots.all().bots, _show_bot)
 
 
 def _show_bot(bot: SavedBot) -> dict[str, Any]:

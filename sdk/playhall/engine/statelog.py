@@ -44,7 +44,7 @@ from playhall.engine.specs import MAX_ENTITY, KindSpec
 from playhall.engine.tracking import Flush, Scope, Tracked
 from playhall.engine.wire import Reader, Writer
 
-__all__ = ["BansChange", "DamagedStateError", "LayoutError", "RosterChange", "SavedBot", "SavedEntity"]
+__all__ = ["BansChange", "BotsChange", "DamagedStateError", "LayoutError", "SavedBot", "SavedEntity"]
 __all__ += ["SavedPrivate", "SavedRoom", "Totals", "read", "write_base", "write_record"]
 
 FORMAT = 1
@@ -126,7 +126,7 @@ class SavedBot(msgspec.Struct, array_like=True, frozen=True):
     data: bytes
 
 
-class RosterChange(msgspec.Struct, array_like=True, frozen=True):
+class BotsChange(msgspec.Struct, array_like=True, frozen=True):
     """Bots that went, and those that came or changed; `next_number` is that of the next bot's id."""
 
     next_number: int = 1
@@ -150,7 +150,7 @@ class _Base(msgspec.Struct, array_like=True):
     privates: list[_Private]
     seen: list[_Seen]
     # What was added since: absent where a base is older.
-    roster: RosterChange | None = None
+    bots: BotsChange | None = None
     bans: BansChange | None = None
 
 
@@ -164,7 +164,7 @@ class _Record(msgspec.Struct, array_like=True):
     patches: list[_Patch]
     owners: list[_Owner]
     seen: list[_Seen]
-    roster: RosterChange | None = None
+    bots: BotsChange | None = None
     bans: BansChange | None = None
 
 
@@ -185,7 +185,7 @@ class Totals:
     next_id: int
     seen: Mapping[str, float | None]
     next_id_moved: bool = False
-    roster: RosterChange | None = None
+    bots: BotsChange | None = None
     bans: BansChange | None = None
 
 
@@ -198,9 +198,7 @@ def write_base(schema: Schema[Any, Any], totals: Totals, tracked: Iterable[Track
         _Kind(spec.name, [_Field(f.name, f.type.canonical) for f in spec.fields])
         for spec in schema.kinds[:-1]
     ]
-    base = _Base(
-        FORMAT, layout, totals.tick, totals.next_id, [], [], _seen(totals), totals.roster, totals.bans
-    )
+    base = _Base(FORMAT, layout, totals.tick, totals.next_id, [], [], _seen(totals), totals.bots, totals.bans)
     for one in tracked:
         _write_whole(one, base.rows, base.privates)
     return _ENCODER.encode(base)
@@ -209,7 +207,7 @@ def write_base(schema: Schema[Any, Any], totals: Totals, tracked: Iterable[Track
 def write_record(flush: Flush, totals: Totals) -> bytes | None:
     """Return the record of one flush, or None where it changed nothing that is saved."""
     record = _Record(
-        totals.tick, totals.next_id, [], [], [], [], [], [], _seen(totals), totals.roster, totals.bans
+        totals.tick, totals.next_id, [], [], [], [], [], [], _seen(totals), totals.bots, totals.bans
     )
     for one in flush.removed:
         if one.scope is not Scope.PRESENCE:
@@ -228,7 +226,7 @@ def write_record(flush: Flush, totals: Totals) -> bytes | None:
         record.owners,
         record.seen,
     )
-    others = totals.next_id_moved or totals.roster is not None or totals.bans is not None
+    others = totals.next_id_moved or totals.bots is not None or totals.bans is not None
     return _ENCODER.encode(record) if others or any(lists) else None
 
 
@@ -389,12 +387,12 @@ class _Replay:
         self._apply_others(record)
 
     def _apply_others(self, written: _Base | _Record) -> None:
-        roster, bans = written.roster, written.bans
-        if roster is not None:
-            self.next_bot = roster.next_number
-            for player in roster.removed:
+        bots, bans = written.bots, written.bans
+        if bots is not None:
+            self.next_bot = bots.next_number
+            for player in bots.removed:
                 del self.bots[player]
-            self.bots.update({bot.player: bot for bot in roster.bots})
+            self.bots.update({bot.player: bot for bot in bots.bots})
         if bans is not None:
             self.banned.update(dict.fromkeys(bans.added))
             for player in bans.lifted:

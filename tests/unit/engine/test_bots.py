@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from playhall.engine.roster import MAX_BOTS
+from playhall.engine.botbook import MAX_BOTS
 from playhall.engine.statelog import read
 from playhall.room import (
     Bot,

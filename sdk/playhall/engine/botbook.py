@@ -22,14 +22,14 @@ from playhall.engine.outputs import LogOut
 from playhall.engine.presence import check_name, check_status
 from playhall.engine.room import Room
 from playhall.engine.runtime import Runtime
-from playhall.engine.statelog import RosterChange, SavedBot
+from playhall.engine.statelog import BotsChange, SavedBot
 
-__all__ = ["MAX_BOTS", "Roster"]
+__all__ = ["MAX_BOTS", "BotBook"]
 
 MAX_BOTS = 64
 
 
-class Roster:
+class BotBook:
     """The bots of one room, in the order they were added.
 
     `people` is how many people have a seat; `make_space` makes space in presence for one more player.
@@ -153,21 +153,21 @@ class Roster:
     def _changed(self) -> bool:
         return self._next_number != self._next_written or self._saved() != self._written
 
-    def take_changed(self) -> RosterChange | None:
+    def take_changed(self) -> BotsChange | None:
         """Return what is to be written since the last call, as of the last `check`."""
         if not self._changed:
             return None
         now, before = self._saved(), self._written
         self._written, self._next_written = now, self._next_number
-        return RosterChange(
+        return BotsChange(
             self._next_number,
             [player for player in before if player not in now],
             [saved for player, saved in now.items() if before.get(player) != saved],
         )
 
-    def all(self) -> RosterChange:
+    def all(self) -> BotsChange:
         """Return all of it, for a base, as of the last `check`."""
-        return RosterChange(self._next_number, [], list(self._saved().values()))
+        return BotsChange(self._next_number, [], list(self._saved().values()))
 
     def _saved(self) -> dict[str, SavedBot]:
         presence = self._runtime.presence

@@ -13,7 +13,7 @@ import picows
 import pytest
 from aiohttp import web
 
-from playhall.client import PlayhallError, RoomClient, connect
+from playhall.client import Net, PlayhallError, RoomClient, connect
 from playhall.client.websocket import WebSocketDial
 from playhall.engine import frames
 from playhall.engine.kinds import spec_of, stored_values
@@ -321,3 +321,24 @@ async def test_an_origin_that_is_none_is_refused_before_anything_is_tried() -> N
     for url in ("ws://127.0.0.1:7350", "127.0.0.1:7350", "http://"):
         with pytest.raises(ValueError, match="origin"):
             RoomClient(url, project="dots", room="main", schema=SCHEMA)
+
+
+@pytest.mark.ledger("DEV-04")
+async def test_over_a_simulated_network_messages_are_late_and_unreliable_ones_get_lost() -> None:
+    async with serving() as site:
+        net = Net(rtt=0.1, loss=0.5, seed=1)
+        room = await connect(site.origin, project="dots", room="main", schema=SCHEMA, simulate=net)
+        clock = asyncio.get_running_loop().time
+        sent_at = clock()
+        for n in range(50):
+            room.send(n, unreliable=True)
+        room.send("last")
+        [connection] = site.connections
+        await connection.until(
+            lambda: any(frame == frames.Message("last", 10) for frame in connection.frames)
+        )
+        assert clock() - sent_at >= 0.05
+        came = [frame for frame in connection.frames if isinstance(frame, frames.Unreliable)]
+        assert 10 < len(came) < 40
+        await room.leave()
+        assert isinstance(connection.frames[-1], frames.Leave)

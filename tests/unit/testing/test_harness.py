@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from playhall.client import PlayhallError
-from playhall.room import Connection, Entity, Json, Message, Room, Schema, Wake, u32
+from playhall.room import Connection, Entity, Json, JsonOut, Message, Room, Schema, Wake, u32
 from playhall.testing import RoomHost, RoomStoppedError
 
 
@@ -71,6 +71,9 @@ class Everything(Room[Board, Mine]):
                     self.log.exception("caught")
             case "all":
                 self.broadcast({"type": "all", "from": conn.player, "list": [1]})
+
+    def on_request(self, message: Message) -> JsonOut:
+        return {"pieces": self.entities.count(Piece)}
 
     def on_tick(self, dt: float) -> None:
         if self.state.n == 13:
@@ -286,7 +289,7 @@ async def test_timers_do_not_survive_hibernation_and_pythons_own_do_not_follow_t
     t = room_host.room(Timers)
     alice = await t.connect("alice")
     alice.send("thread")
-    await t.advance(3600)
+    await t.advance(100)
     assert t.room.thread.is_alive()
     t.room.thread.cancel()
     assert t.room.state.n == 1  # asyncio's did: its clock is the test's
@@ -500,6 +503,30 @@ async def test_a_client_that_was_dropped_resumes(room_host: RoomHost) -> None:
     }
     assert all(alice.entities.first(Piece, owner=owner) is piece for owner, piece in kept.items())
     assert len(bob.entities.all(Piece)) == len(carol.entities.all(Piece)) == 3
+
+
+@pytest.mark.ledger("TEST-03")
+async def test_what_a_room_under_test_offers(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    assert (t.host, t.status) == (room_host, "hibernated")
+    with pytest.raises(RuntimeError, match="wake it"):
+        _ = t.room
+    await t.wake()
+    assert (t.status, isinstance(t.room, Everything)) == ("active", True)
+    first = t.room
+
+    await t.connect("alice", meta={"name": "Alice"})
+    conn = t.room.connections["alice"]
+    assert (conn.player, conn.meta) == ("alice", {"name": "Alice"})
+    assert await t.request("how many") == {"pieces": 1}
+
+    t.room.state.n = 4
+    await t.tick()
+    assert t.stored().state == {"n": 4}
+    await t.hibernate()
+    assert t.status == "hibernated"
+    assert await t.request("how many") == {"pieces": 1}
+    assert (t.status, t.room is first, t.room.state.n) == ("active", False, 4)
 
 
 async def test_a_room_is_made_from_its_class(room_host: RoomHost) -> None:

@@ -10,12 +10,15 @@ entity is known by its id everywhere else. A free row is zero in both sets, so t
 shows as a difference, and is zeroed again.
 
 Arrays have room for the most entities of the kind and never move, so that a view of one is never wrong about
-where it is. They come from calloc: the system commits memory as it is touched.
+where it is.
 """
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -44,15 +47,47 @@ def _dtype_of(type: FieldType) -> str | None:
     return "?" if type is BOOL else None
 
 
+class _Memory:
+    """Room for the arrays of one kind, which commits what is touched and nothing else.
+
+    Pages straight from the system: malloc would take what it has at hand, and commit that by zeroing it.
+    An array keeps its memory alive.
+    """
+
+    def __init__(self, rows: int, dtypes: Sequence[str]) -> None:
+        self._rows = rows
+        self._used = 0
+        self._pages = _map_pages(sum(self._size(dtype) for dtype in dtypes))
+
+    def array(self, dtype: str) -> NDArray[Any]:
+        """Return a new array of zeros, with as many rows as there is room for."""
+        made: NDArray[Any] = np.frombuffer(self._pages, dtype, self._rows, self._used)
+        self._used += self._size(dtype)
+        return made
+
+    def _size(self, dtype: str) -> int:
+        return -(np.dtype(dtype).itemsize * self._rows // -mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _map_pages(size: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "linux":
+        with suppress(OSError):  # of a kernel that has no huge pages
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return pages
+
+
 class _Column:
     """One field of all rows. `told` is what the tracker has heard of; both are compared by their bits."""
 
     __slots__ = ("bits", "field", "now", "told", "told_bits")
 
-    def __init__(self, field: FieldSpec, dtype: str, capacity: int) -> None:
+    def __init__(self, field: FieldSpec, dtype: str, memory: _Memory) -> None:
         self.field = field
-        self.now: NDArray[Any] = np.zeros(capacity, dtype)
-        self.told: NDArray[Any] = np.zeros(capacity, dtype)
+        self.now: NDArray[Any] = memory.array(dtype)
+        self.told: NDArray[Any] = memory.array(dtype)
         as_bits = f"u{self.now.itemsize}"
         self.bits, self.told_bits = self.now.view(as_bits), self.told.view(as_bits)
 
@@ -146,13 +181,15 @@ class Rows:
         # There may be more than `max` if that was more when the room was saved.
         capacity = max(spec.max, len(there))
         self._spec = spec
+        dtypes = [_dtype_of(field.type) for field in spec.fields]
+        memory = _Memory(capacity, [*[dtype for dtype in dtypes if dtype] * 2, "?", "i8"])
         self._by_index = [
-            None if dtype is None else _Column(field, dtype, capacity)
-            for field, dtype in ((field, _dtype_of(field.type)) for field in spec.fields)
+            None if dtype is None else _Column(field, dtype, memory)
+            for field, dtype in zip(spec.fields, dtypes, strict=True)
         ]
         self._columns = {column.field.name: column for column in self._by_index if column is not None}
-        self._alive = np.zeros(capacity, bool)
-        self._ids = np.zeros(capacity, np.int64)
+        self._alive = memory.array("?")
+        self._ids = memory.array("i8")
         self._tracked: list[Tracked | None] = []
         self._free: list[int] = []
         self._shown: Columns | None = None

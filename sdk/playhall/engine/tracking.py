@@ -341,31 +341,22 @@ class Tracker:
     def private_players(self) -> list[str]:
         return list(self._private)
 
-    @property
-    def touched(self) -> bool:
-        """Whether anything has been added, written or removed by its handle since the last flush."""
-        return bool(self._touched or self._removed)
-
     def ask(self, untold: Untold) -> None:
         """Ask this, from now on, for what was written there."""
         self._untold.append(untold)
 
-    def hear(self) -> None:
-        """Have all be told of that was written until now. Raises FieldError, as `Untold.tell` does."""
-        for untold in self._untold:
-            untold.tell()
-
     @property
     def dirty(self) -> bool:
         """Whether a flush would find anything."""
-        return self.touched or any(untold.changed() for untold in self._untold)
+        return bool(self._touched or self._removed) or any(untold.changed() for untold in self._untold)
 
     def flush(self, version: int) -> Flush:
         """Stamp all that has changed with `version`, and return it.
 
         Raises FieldError, and stamps nothing then, where what was written through columns does not fit.
         """
-        self.hear()
+        for untold in self._untold:
+            untold.tell()
         flush = Flush(version, removed=self._removed)
         for tracked in self._touched:
             if tracked.born < 0:

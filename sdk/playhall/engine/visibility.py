@@ -103,7 +103,7 @@ class Visibility:
         for link in links:
             if link.state is LinkState.JOINED:
                 found = self._look_for(link, keyed, flush, tick) or link.view.waits or found
-        if self._tracker.touched:
+        if self._tracker.dirty:
             error = RuntimeError("interest, priorities and sees_presence are to look, and changed the room")
             raise VisibilityError("interest", error)
         return found

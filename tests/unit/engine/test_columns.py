@@ -8,6 +8,7 @@ import sys
 from typing import Annotated, Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -436,6 +437,19 @@ def test_a_patch_and_json_go_on_beside_columns(place: Place) -> None:
     place.entities.columns(Npc)
     npc.bag = [1]
     assert place.flush() == {npc.id: {"bag"}}
+
+
+def test_memory_is_committed_as_it_is_touched() -> None:
+    class Grain(Entity, max=20_000_000):
+        x: f64 = 0
+        y: f64 = 0
+
+    entities = Entities(EntityStore(Schema(entities=[Grain]), Tracker()))
+    for _ in range(1_000):
+        entities.add(Grain())
+    before = psutil.Process().memory_info().rss
+    entities.columns(Grain).x += 1
+    assert psutil.Process().memory_info().rss - before < 16 * 2**20
 
 
 def in_a_new_process(code: str) -> str:

@@ -6,7 +6,21 @@ from typing import Annotated
 
 import pytest
 
-from playhall.room import Connection, Entity, Message, Room, Schema, Wake, f32, q16, u8, writable
+from playhall.client import PlayhallError
+from playhall.room import (
+    Connection,
+    Entity,
+    Interest,
+    Message,
+    Room,
+    Schema,
+    Wake,
+    f32,
+    grid,
+    q16,
+    u8,
+    writable,
+)
 from playhall.testing import RoomHost, RoomStoppedError
 
 
@@ -135,3 +149,48 @@ async def test_an_assignment_that_does_not_fit_raises_at_its_line_and_stops_noth
     assert "npcs.angle = 400" in t.errors[-1]
     assert "npc 2: angle: 400.0 is outside q16" in t.errors[-1]
     assert t.status == "active"
+
+
+class Field(Room):
+    schema = Schema(entities=[Npc, Pilot])
+    interest = grid(
+        cell_size=10,
+        range=10,
+        around=lambda room, conn: (0.0, 0.0),
+        position=lambda room, npc: (npc.x, 0.0),
+        kinds=[Npc],
+    )
+
+    def on_create(self) -> None:
+        for x in (0, 5, 100):
+            self.entities.add(Npc(x=x))
+
+
+async def test_interest_follows_columns(room_host: RoomHost) -> None:
+    t = room_host.room(Field)
+    ann = await t.connect("ann")
+    assert {npc.x for npc in ann.entities.all(Npc)} == {0, 5}
+    npcs = t.room.entities.columns(Npc)
+    npcs.x = [100, 6, 7]
+    await t.tick()
+    assert {npc.x for npc in ann.entities.all(Npc)} == {6, 7}
+
+
+class Meddler(Interest):
+    def keys_of(self, room: Swarm, entity: Entity) -> list[str]:
+        return ["all"]
+
+    def subscriptions_of(self, room: Swarm, conn: Connection) -> list[str]:
+        room.entities.columns(Npc).angle[:] = 400
+        return ["all"]
+
+
+class Meddled(Swarm):
+    interest = Meddler()
+
+
+async def test_interest_that_writes_columns_ends_the_room(room_host: RoomHost) -> None:
+    t = room_host.room(Meddled)
+    with pytest.raises(PlayhallError):
+        await t.connect("ann")
+    assert "are to look, and changed the room" in t.errors[-1]

@@ -199,12 +199,12 @@ class BotBook:
 
     def _put_back(self, cls: type[Bot], saved: SavedBot) -> None:
         try:
-            bot = revive(cls, saved.data)
-        except BotDataError as error:
+            bot, status = revive(cls, saved.data), JsonValue.parse(saved.status)
+        except ValueError as error:
             self._drop(saved, str(error))
             return
         self._seat(saved.player, bot, saved.data)
-        self._runtime.presence.connect(saved.player, saved.name, JsonValue.parse(saved.status))
+        self._runtime.presence.connect(saved.player, saved.name, status)
         self._unstarted.append(bot)
 
     def _drop(self, saved: SavedBot, reason: str) -> None:

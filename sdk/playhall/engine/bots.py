@@ -1,4 +1,4 @@
-"""`Bot`: a player that room code drives. What authors subclass; how a room's bots come and go is in `botbook`.
+"""`Bot`, which authors subclass: a player that room code drives. How bots come and go is in `botbook`.
 
 A bot is its fields: annotations with defaults, JSON all of them, saved with the room. What is declared by
 `local` is beside them, and at its default again after a wake.
@@ -251,9 +251,12 @@ def revive(cls: type[Bot], data: bytes) -> Bot:
     """Make a bot of what was saved. Fields that the class has no more are left out, new ones get their
     defaults.
 
-    Raises BotDataError where a field without a default was not saved.
+    Raises BotDataError where a field without a default was not saved, and ValueError for what was never saved
+    so.
     """
     saved = jsontext.decode(data)
+    if not isinstance(saved, dict):
+        raise BotDataError(f"{cls.__name__}: its fields are no JSON object")
     missing = [f for f, default in cls._fields.items() if default is _ABSENT and f not in saved]
     if missing:
         raise BotDataError(f"{cls.__name__}: {', '.join(missing)} was not saved, and has no default")

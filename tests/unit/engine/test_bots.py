@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from playhall.engine.botbook import MAX_BOTS
-from playhall.engine.statelog import read
+from playhall.engine.statelog import BotsChange, SavedBot, Totals, read, write_base
 from playhall.room import (
     Bot,
     Connection,
@@ -587,6 +587,18 @@ def test_a_bot_that_cannot_be_again_is_dropped_with_a_line_and_cleaned_up(driver
     again.tick()
     assert read(again.stored, Later.schema).bots == []
     assert again.wake(Later).errors == []
+
+
+@pytest.mark.parametrize(("status", "data"), [(b"null", b"[]"), (b"null", b"{"), (b"{", b"{}")])
+def test_a_bot_that_was_saved_otherwise_is_dropped(driver: Driver, status: bytes, data: bytes) -> None:
+    driver.room.bots.add(Racer())
+    driver.tick()
+    bots = BotsChange(2, [], [SavedBot("bot:1", "racer", "", status, data)])
+    driver.base = write_base(Track.schema, Totals(1, 3, {}, bots=bots), [])
+    driver.records = []
+    again = driver.wake()
+    assert [log.event for log in again.errors] == ["room.bot_dropped"]
+    assert again.ready
 
 
 def test_fields_that_came_have_their_defaults_and_those_that_went_are_left_out(driver: Driver) -> None:

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from playhall.engine.kinds import Entity, stored_values
 from playhall.engine.outputs import StoredRoom
 from playhall.engine.statelog import (
+    BansChange,
+    BotsChange,
     DamagedStateError,
     LayoutError,
+    SavedBot,
     SavedRoom,
     Totals,
     read,
@@ -317,3 +320,34 @@ def test_damage_is_told_from_state() -> None:
     unknown = msgspec.msgpack.encode([0, 2, [99], [], [], [], [], [], []])
     with pytest.raises(DamagedStateError):
         read(StoredRoom(book.base, [unknown]), SCHEMA)
+
+
+def test_bots_and_bans_come_back_in_their_order() -> None:
+    book = Book()
+    first, second = (SavedBot(f"bot:{n}", "racer", "", b"null", b"{}") for n in (1, 2))
+    changed = SavedBot("bot:1", "racer", "Rival", b"[1]", b'{"pace":2}')
+    totals = Totals(0, 2, {}, bots=BotsChange(3, [], [first, second]), bans=BansChange(["ann", "bob"], []))
+    base = write_base(SCHEMA, totals, [])
+    later = [
+        Totals(1, 2, {}, bots=BotsChange(3, [], [changed]), bans=BansChange(["cy"], ["ann"])),
+        Totals(2, 2, {}, bots=BotsChange(5, ["bot:2"], [SavedBot("bot:4", "pest", "", b"null", b"{}")])),
+        Totals(3, 2, {}),
+    ]
+    records = [write_record(book.tracker.flush(version), each) for version, each in enumerate(later, 1)]
+    assert records[2] is None
+    saved = read(StoredRoom(base, [record for record in records if record is not None]), SCHEMA)
+    assert [(bot.player, bot.name, bot.data) for bot in saved.bots] == [
+        ("bot:1", "Rival", b'{"pace":2}'), ("bot:4", "", b"{}"),
+    ]  # fmt: skip
+    assert (saved.next_bot, saved.banned) == (5, ["bob", "cy"])
+
+
+def test_what_was_saved_before_there_were_bots_and_bans_can_be_read() -> None:
+    book = Book()
+    book.write_base()
+    assert book.base is not None
+    record = write_record(book.tracker.flush(2), Totals(7, 9, {}, next_id_moved=True))
+    assert record is not None
+    older = [msgspec.msgpack.encode(msgspec.msgpack.decode(data)[:-2]) for data in (book.base, record)]
+    saved = read(StoredRoom(older[0], older[1:]), SCHEMA)
+    assert (saved.tick, saved.next_id, saved.bots, saved.next_bot, saved.banned) == (7, 9, [], 1, [])

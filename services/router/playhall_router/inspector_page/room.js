@@ -100,7 +100,7 @@ export class RoomView {
     setText(this.figures.version, count(room.version));
     setText(
       this.figures.saved,
-      `${count(room.durable)}, ${bytes(room.saved_bytes)}`,
+      `version ${count(room.durable)}, ${bytes(room.saved_bytes)}`,
     );
     setText(this.figures.generation, String(room.generation));
   }

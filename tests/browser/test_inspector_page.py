@@ -1,0 +1,270 @@
+"""The inspector of `playhall dev` as people see it: all of a room, and nothing that a room says is run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, Request, expect
+
+from playhall.client import PlayhallError, RoomClient
+from tests.browser.games.vault.shared import HOSTILE, Hall, Key, Open, Purse, schema
+from tests.support.dev import DevServer, copy_game, serve
+
+NewContext = Callable[..., BrowserContext]
+T = TypeVar("T")
+
+WAIT_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
+    directory = tmp_path_factory.mktemp("dev")
+    folder = copy_game(Path(__file__).parent / "games" / "vault", directory)
+    with serve(folder, directory / "dev.log") as server:
+        yield server
+
+
+class Visitor:
+    """The Python client on a loop of its own: Playwright's holds this thread."""
+
+    def __init__(self, url: str, room: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.client: RoomClient[Hall, Purse] = self._run(self._enter(url, room))
+
+    def do(self, act: Callable[[], object]) -> None:
+        """Call something of the client's on its loop."""
+
+        async def on_loop() -> None:
+            act()
+
+        self._run(on_loop())
+
+    def call(self, door: int) -> int | PlayhallError:
+        """The reply of a call, or what it was refused with."""
+
+        async def on_loop() -> int | PlayhallError:
+            try:
+                return await self.client.call(Open(door=door))
+            except PlayhallError as error:
+                return error
+
+        return self._run(on_loop())
+
+    def close(self) -> None:
+        self._run(self.client.leave())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(WAIT_S)
+        self._loop.close()
+
+    async def _enter(self, url: str, room: str) -> RoomClient[Hall, Purse]:
+        client = RoomClient(url, project="vault", room=room, schema=schema)
+        await client.ready
+        return client
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def visitor(vault: DevServer) -> Iterator[Visitor]:
+    """A guest in the room `main`, who has said, called and written something."""
+    visitor = Visitor(vault.url, "main")
+    visitor.do(lambda: visitor.client.send({"say": HOSTILE}))
+    assert visitor.call(1) == 1
+    assert isinstance(visitor.call(9), PlayhallError)
+
+    def turn() -> None:
+        [key] = visitor.client.entities.mine(Key)
+        key.turns = 5
+
+    visitor.do(turn)
+    yield visitor
+    visitor.close()
+
+
+def open_room(context: BrowserContext, vault: DevServer) -> Page:
+    page = context.new_page()
+    page.goto(f"{vault.url}v1/dev/")
+    page.locator(".card", has_text="main").click()
+    expect(page.get_by_role("heading", name="main")).to_be_visible()
+    return page
+
+
+def panel(page: Page, name: str) -> Any:
+    """A panel, after its tab was chosen where there is one."""
+    tab = page.get_by_role("tab", name=name)
+    if tab.is_visible():
+        tab.click()
+    return page.get_by_role("tabpanel", name=name)
+
+
+def fetch(vault: DevServer, path: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    with urllib.request.urlopen(f"{vault.url}v1/dev/{path}", timeout=WAIT_S) as answer:
+        found: dict[str, Any] = json.loads(answer.read(), parse_constant=refuse)
+    return found
+
+
+@pytest.mark.ledger("DEV-01", "STATE-13")
+def test_a_room_is_shown_with_all_that_is_in_it(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = open_room(new_context(), vault)
+    player = visitor.client.player
+
+    state = panel(page, "State")
+    expect(state.locator("article", has_text="Shared state")).to_contain_text("opened1")
+    expect(state.get_by_text("Private state of 1 player")).to_be_visible()
+    expect(state.locator("li")).to_contain_text("coins7")
+
+    connections = panel(page, "Connections")
+    expect(connections.locator("#connections li")).to_have_count(1)
+    expect(connections.locator("#presence li")).to_have_count(2)
+    expect(connections).to_contain_text("Guard · bot:1")
+    expect(connections.locator("article", has_text="Banned")).to_contain_text("mallory")
+
+    entities = panel(page, "Entities")
+    expect(entities.locator("#found")).to_have_text("121 entities, 1 to 100 shown")
+    expect(entities.locator("li", has_text="card 0").locator(".badge")).to_have_text("hidden")
+    entities.get_by_role("button", name="Next").click()
+    expect(entities.locator("#found")).to_have_text("121 entities, 101 to 121 shown")
+    entities.get_by_label("Kind").select_option("key")
+    expect(entities.locator("#entities li")).to_have_count(1)
+    expect(entities.locator("#entities li")).to_contain_text("turns5")
+    expect(entities.locator("#entities li .owner")).to_have_attribute("title", player)
+    expect(entities.locator(".badge")).to_have_count(0)
+    entities.get_by_label("Kind").select_option("")
+    entities.get_by_label("Owner").fill(player)
+    expect(entities.locator("#entities li")).to_have_count(1)
+    entities.get_by_label("Owner").fill("")
+    entities.get_by_label("Id", exact=True).fill("5")
+    expect(entities.locator("#entities li")).to_have_count(1)
+    expect(entities.locator("#entities h3 b")).to_have_text("#5")
+    expect(entities.locator("#entities li")).to_contain_text('worth"NaN"')
+
+    messages = panel(page, "Messages").locator("#messages li")
+    expect(messages.filter(has_text="say")).to_have_count(2)
+    expect(messages.filter(has=page.locator(".badge.call"))).to_have_count(2)
+    expect(messages.filter(has_text="there is no such door")).to_contain_text("open")
+    expect(messages.filter(has=page.locator(".badge.write"))).to_contain_text("turns")
+
+    expect(panel(page, "Log").locator("#log")).to_contain_text("the vault is locked")
+
+
+@pytest.mark.ledger("DEV-03")
+def test_the_same_comes_as_json(vault: DevServer, visitor: Visitor) -> None:
+    [listed] = [room for room in fetch(vault, "rooms")["rooms"] if room["id"] == "main"]
+    assert (listed["project"], listed["status"], listed["connection_count"]) == ("vault", "active", 1)
+    room = fetch(vault, "rooms/vault/main?kind=card&limit=1")
+    player = visitor.client.player
+    assert [conn["player"] for conn in room["connections"]] == [player]
+    assert room["state"] == {"opened": 1, "motto": HOSTILE}
+    assert room["private"]["items"] == [{"player": player, "fields": {"coins": 7}}]
+    [card] = room["entities"]["items"]
+    assert (card["kind"], card["owner"], card["hidden"]) == ("card", None, True)
+    assert card["fields"] == {"face": "card 0", "worth": "NaN"}
+    kinds = [line["kind"] for line in room["messages"]]
+    assert kinds.count("call") == kinds.count("reply") == 2
+    assert {"message", "write"} <= set(kinds)
+    rows = {name for second in room["profile"] for name in second["rows"]}
+    assert {"tick", "on_tick", "flush", "bots", "owner writes"} <= rows
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        fetch(vault, "rooms/vault/none")
+    assert (refused.value.code, json.load(refused.value)["code"]) == (404, "E_UNKNOWN")
+
+
+def test_what_rooms_and_players_say_is_text(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = new_context().new_page()
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    page.goto(f"{vault.url}v1/dev/")
+    page.locator(".card", has_text="main").click()
+    for name in ("State", "Connections", "Entities", "Profile", "Log", "Messages"):
+        panel(page, name)
+    expect(panel(page, "Messages").locator("#messages")).to_contain_text("<script>")
+    expect(panel(page, "State")).to_contain_text("<script>")
+    expect(panel(page, "Connections")).to_contain_text(HOSTILE[:64])
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script").count() == 0
+    assert [request.url for request in asked if not request.url.startswith((vault.url, "data:,"))] == []
+
+
+def test_messages_come_live_and_stand_still_while_paused(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = open_room(new_context(), vault)
+    messages = panel(page, "Messages")
+    visitor.do(lambda: visitor.client.send("first"))
+    expect(messages.locator("#messages li").nth(1)).to_contain_text('"first"')
+    messages.get_by_role("button", name="Pause").click()
+    visitor.do(lambda: visitor.client.send("second"))
+    with page.expect_response("**/rooms/vault/main?*"), page.expect_response("**/rooms/vault/main?*"):
+        pass
+    expect(messages).not_to_contain_text("second")
+    messages.get_by_role("button", name="Go on").click()
+    expect(messages).to_contain_text("second")
+    messages.get_by_label("Search").fill("second")
+    expect(messages.locator("#messages li")).to_have_count(2)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (375, "dark")])
+def test_the_page_fits_the_screen_and_charts_the_last_minute(
+    vault: DevServer, visitor: Visitor, new_context: NewContext, artifacts: Path, width: int, scheme: Any
+) -> None:
+    context = new_context(width, 812, is_phone=width < 400)
+    page = open_room(context, vault)
+    page.emulate_media(color_scheme=scheme)
+    for name in ("State", "Entities", "Connections", "Messages", "Log", "Profile"):
+        panel(page, name)
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        page.screenshot(path=artifacts / f"inspector-{name.lower()}-{width}-{scheme}.png")
+    profile = panel(page, "Profile")
+    expect(profile.locator("#profile tr").first).to_contain_text("tick")
+    expect(profile.locator(".chart polyline").first).to_be_attached()
+    profile.get_by_role("button", name="flush").click()
+    expect(profile.get_by_role("heading", name="flush, the last minute")).to_be_visible()
+    page.get_by_role("link", name="Playhall inspector").click()
+    expect(page.locator(".card").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.screenshot(path=artifacts / f"inspector-rooms-{width}-{scheme}.png")
+
+
+def test_a_page_that_nobody_sees_asks_for_nothing(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = open_room(new_context(), vault)
+    expect(page.locator("#live")).to_have_text("live")
+    hide = "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
+    hide += " document.dispatchEvent(new Event('visibilitychange')); }"
+    page.evaluate(hide, True)
+    expect(page.locator("#live")).to_have_text("paused")
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    # Longer than any pause between two questions.
+    page.wait_for_timeout(1_200)
+    assert asked == []
+    with page.expect_response("**/rooms/vault/main?*"):
+        page.evaluate(hide, False)
+    expect(page.locator("#live")).to_have_text("live")
+
+
+def test_a_room_that_is_not_there_says_so(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = new_context().new_page()
+    page.goto(f"{vault.url}v1/dev/#/rooms/vault/none")
+    expect(page.get_by_role("alert")).to_contain_text("E_UNKNOWN")

@@ -15,11 +15,11 @@ from playhall.client.room import RoomClient
 from playhall.client.transport import Receiver, Transport
 from playhall.engine.connection import JsonIn, JsonOut, Message
 from playhall.engine.kinds import Entity, spec_of
-from playhall.engine.schema import Schema
+from playhall.testing.backend import Backend
 from playhall.testing.network import Network
 
 if TYPE_CHECKING:
-    from playhall.testing.room import TestRoom
+    from playhall.testing.host import RoomHost
 
 __all__ = ["TestClient"]
 
@@ -43,15 +43,14 @@ class TestClient(RoomClient[S, P]):
 
     __test__ = False
 
-    def __init__(
-        self, room: TestRoom[Any, S, P], player: str, meta: JsonIn, network: Network, schema: Schema[S, P]
-    ) -> None:
+    def __init__(self, host: RoomHost, backend: Backend, network: Network, meta: JsonIn) -> None:
         def dial(receiver: Receiver) -> Awaitable[Transport]:
-            return room.dial(receiver, player, meta, network)
+            return backend.dial(receiver, network, meta)
 
-        super().__init__(ORIGIN, project="test", room=room.id, schema=schema, dial=dial)
-        self._room = room
-        self._name = player
+        super().__init__(ORIGIN, project="test", room=backend.id, schema=backend.schema, dial=dial)
+        self._host = host
+        self._backend = backend
+        self._name = network.player
         self._network = network
         self.messages: list[Message] = []
         self.events: list[str] = []
@@ -65,6 +64,7 @@ class TestClient(RoomClient[S, P]):
 
     @property
     def player(self) -> str:
+        """The player's id."""
         return self._name
 
     def _handle(self, event: outputs.Event) -> None:
@@ -110,7 +110,8 @@ class TestClient(RoomClient[S, P]):
 
         The client comes back by itself, a quarter of a second later.
         """
-        await self._room.drop(self._name)
+        self._backend.drop(self._name)
+        await self._host.settle()
 
     def cut(self) -> None:
         """Let nothing through between client and room, and tell neither: Wi-Fi that is dead.
@@ -132,17 +133,17 @@ class TestClient(RoomClient[S, P]):
         """
         if self._network.is_cut:
             raise AssertionError(f"{self._name} cannot come back: its network is cut, mend() it first")
-        await self._room.host.pass_time(lambda: self._is_back() or self.status == "closed", BACK_S)
+        await self._host.pass_time(lambda: self._is_back() or self.status == "closed", BACK_S)
         if not self._is_back():
             raise AssertionError(f"{self._name} does not come back: {self.status}, {self.closed_with}")
 
     def _is_back(self) -> bool:
-        return self.status == "open" and self.generation == self._room.generation
+        return self.status == "open" and self.generation == self._backend.generation
 
     async def leave(self) -> None:
         """Leave the room on purpose, until the connection is closed. Moves the clock as far as that needs."""
-        await self._room.host.wait(super().leave(), timeout=LEAVE_S)
-        await self._room.host.settle()
+        await self._host.wait(super().leave(), timeout=LEAVE_S)
+        await self._host.settle()
 
     def expect_message(self, message: JsonOut | bytes) -> None:
         """Fail unless the client got this message; an object may have more members than these."""

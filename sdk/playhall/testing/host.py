@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 from playhall.engine.kinds import Entity
 from playhall.engine.outputs import Now
 from playhall.engine.room import Room
+from playhall.testing.backend import Backend
 from playhall.testing.loop import StillLoop
 from playhall.testing.room import TestRoom
 
@@ -64,6 +65,7 @@ class RoomHost:
             )
         self._loop = running
         self._rooms: list[TestRoom[Any, Any, Any]] = []
+        self._backends: list[Backend] = []
         self.seed = seed
 
     async def __aenter__(self) -> RoomHost:
@@ -89,7 +91,9 @@ class RoomHost:
             raise ValueError(f"there is a room {id!r} already: give this one another id")
         if max_players is not None and max_players < 1:
             raise ValueError(f"max_players is 1 or more, not {max_players}")
-        room: TestRoom[R, S, P] = TestRoom(self, room_class, id, max_players)
+        backend = Backend(room_class, id, max_players, self.seed, self.now)
+        self._backends.append(backend)
+        room: TestRoom[R, S, P] = TestRoom(self, backend)
         self._rooms.append(room)
         return room
 
@@ -100,7 +104,7 @@ class RoomHost:
     @property
     def has_chance(self) -> bool:
         """Whether anything in the test depends on the seed."""
-        return any(room.has_chance for room in self._rooms)
+        return any(each.has_chance for each in self._backends)
 
     async def advance(self, seconds: float) -> None:
         """Move the clock, with all ticks and timers on the way."""
@@ -111,12 +115,12 @@ class RoomHost:
         self.check_loop()
         while True:
             timer_at = await self._idle()
-            ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
+            ticks = [at for each in self._backends if (at := each.next_tick_at) is not None]
             at = min([time, *ticks, *([] if timer_at is None else [timer_at])])
             self._loop.move_to(at)
             await self._idle()
-            for room in self._rooms:
-                room.tick_if_due(at)
+            for each in self._backends:
+                each.tick_if_due(at)
             if at >= time:
                 break
         await self._idle()
@@ -129,7 +133,7 @@ class RoomHost:
     async def next_event_at(self) -> float | None:
         """Let everything happen that takes no time, and return when something next will."""
         timer_at = await self._idle()
-        ticks = [at for room in self._rooms if (at := room.next_tick_at) is not None]
+        ticks = [at for each in self._backends if (at := each.next_tick_at) is not None]
         return min([*ticks, *([] if timer_at is None else [timer_at])], default=None)
 
     async def wait(self, awaitable: Awaitable[T], *, timeout: float = 60.0) -> T:
@@ -164,7 +168,7 @@ class RoomHost:
 
     def check_errors(self) -> None:
         """Raise AssertionError if room code raised what the test has not heard of. Tells of each once."""
-        if untold := [error for room in self._rooms for error in room.untold()]:
+        if untold := [error for each in self._backends for error in each.take_untold()]:
             raise AssertionError(
                 "room code raised, and the test did not look at t.errors:\n\n" + "\n\n".join(untold)
             )

@@ -53,6 +53,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         super().__init__(_Selector(self))
 
     def time(self) -> float:
+        """The seconds that the test has let pass."""
         return self._now
 
     def move(self, seconds: float) -> None:
@@ -90,12 +91,14 @@ class StillLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
+        """As in any loop; what runs in a thread is really waited for."""
         future = super().run_in_executor(executor, func, *args)
         self._threads += 1
         future.add_done_callback(self._thread_ended)
         return future
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Log, as any loop does, and note what a callback raised."""
         super().default_exception_handler(context)
         error = context.get("exception")
         if "handle" in context and error is not None:
@@ -109,6 +112,7 @@ class StillLoop(asyncio.SelectorEventLoop):
             raise first
 
     async def shutdown_default_executor(self, *arguments: Any) -> None:
+        """As in any loop."""
         self._threads += 1  # the one that waits for the others
         try:
             await super().shutdown_default_executor(*arguments)

@@ -14,12 +14,12 @@ DIAL_S = 10.0
 
 
 class Network:
-    """Makes the pipes of a client's connections. What they draw depends on `seed` and `name` alone."""
+    """Makes the pipes of a client's connections. What they draw depends on the seed alone."""
 
-    def __init__(self, net: Net, seed: int, name: str) -> None:
+    def __init__(self, net: Net, player: str, seed: str) -> None:
         self._net = net
-        self._seed = seed if net.seed is None else net.seed
-        self._name = name
+        self._seed = seed
+        self.player = player
         self._made = 0
         self._pipes: set[Pipe] = set()
         self._mended = asyncio.Event()
@@ -62,7 +62,7 @@ class Network:
     def pipe(self) -> Pipe:
         """Make a direction of a new connection."""
         self._made += 1
-        pipe = Pipe(self._net, random.Random(f"{self._seed} {self._name} {self._made}"))
+        pipe = Pipe(self._net, random.Random(f"{self._seed} {self._made}"))
         if self.is_cut:
             pipe.cut()
         self._pipes.add(pipe)

@@ -56,9 +56,7 @@ class Socket:
     Without a `Net` what either end sends arrives by the loop's next turn. All is as it would be on the wire.
     """
 
-    def __init__(
-        self, router: Router, receiver: Receiver, network: Network, player: str, meta: JsonIn
-    ) -> None:
+    def __init__(self, router: Router, receiver: Receiver, network: Network, meta: JsonIn) -> None:
         self._router = router
         self._receiver: Receiver | None = receiver
         self._network = network
@@ -69,7 +67,7 @@ class Socket:
         self._heard_at = self._loop.time()
         self._silence: asyncio.TimerHandle | None = self._loop.call_later(SILENCE_S, self._check_silence)
         self._closing: asyncio.TimerHandle | None = None
-        self.player = player
+        self.player = network.player
         self.meta = meta
         self.phase = Phase.OPENING
         self.hello: frames.Hello | None = None

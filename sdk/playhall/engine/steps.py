@@ -10,7 +10,7 @@ import types
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
-__all__ = ["run_marked"]
+__all__ = ["as_coroutine", "run_marked"]
 
 
 @types.coroutine
@@ -43,6 +43,11 @@ def run_marked(
             raise
         except BaseException as error:
             thrown = error
+
+
+async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
+    """Return what a task can be made of: any awaitable is none. Tracebacks start here, in the SDK."""
+    return await awaitable
 
 
 def _throw(steps: Iterator[Any], error: BaseException) -> Any:

@@ -45,7 +45,7 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
-from playhall.engine.steps import run_marked
+from playhall.engine.steps import as_coroutine, run_marked
 from playhall_common import logs
 from playhall_roomhost import meters
 from playhall_roomhost.arrivals import NEWCOMERS_WAIT_S, Arrivals, brings_people
@@ -389,7 +389,7 @@ class RunningRoom:
     def _await(self, out: AwaitOut, _now: Now) -> None:
         pulse, mark = self._around.pulse, self._marks["await"]
         steps = run_marked(out.awaitable, lambda: pulse.enter(mark, time.monotonic()), self._stepped)
-        task = asyncio.get_running_loop().create_task(_as_coroutine(steps))
+        task = asyncio.get_running_loop().create_task(as_coroutine(steps))
         self._awaits[out.token] = task
         task.add_done_callback(partial(self._settled, out.token))
 
@@ -559,7 +559,3 @@ class RunningRoom:
 
 
 _RESERVED = frozenset({"event", "self", "level", "timestamp"})
-
-
-async def _as_coroutine(steps: Any) -> Any:
-    return await steps

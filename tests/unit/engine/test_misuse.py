@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -216,3 +218,21 @@ async def test_the_log_names_the_hook_and_its_traceback_ends_at_the_line(room_ho
     with pytest.raises(RoomStoppedError, match="npc 2: x: must be float, not str"):
         await t.tick()
     assert any("hook='on_tick'" in line for line in t.log)
+
+
+class Slow(Room):
+    schema = Schema(entities=[Npc])
+
+    async def on_message(self, conn: Connection, message: Message) -> None:
+        npc = self.entities.add(Npc())
+        await asyncio.sleep(0.01)
+        npc.x = "far"  # type: ignore[assignment]
+
+
+async def test_a_traceback_of_an_async_hook_is_of_room_code_too(room_host: RoomHost) -> None:
+    t = room_host.room(Slow)
+    ann = await t.connect("ann")
+    ann.send("go")
+    await t.advance(0.1)
+    [trace] = t.errors
+    assert re.findall(r"line \d+, in (.*)", trace) == ["on_message"]

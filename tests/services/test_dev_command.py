@@ -109,6 +109,7 @@ def test_output_that_is_no_terminal_has_no_colours(dev: DevServer) -> None:
     assert "\x1b" not in dev.log()
     assert re.search(rf"Play +{re.escape(dev.url)}\n", dev.log())
     assert re.search(rf"As another guest +{re.escape(dev.guest_url)}\n", dev.log())
+    assert re.search(rf"Look inside +{re.escape(dev.url)}v1/dev/\n", dev.log())
 
 
 def test_kill_minus_9_leaves_nothing_and_the_next_start_works(game: Path, tmp_path: Path) -> None:

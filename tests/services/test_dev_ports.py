@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from playhall.cli.errors import StartError
-from playhall.cli.ports import check_port, free_ports, join_host_port, other_name, public_host
+from playhall.cli.ports import (
+    check_port,
+    free_ports,
+    join_host_port,
+    loopback_name,
+    other_name,
+    public_host,
+)
 
 HOST = "127.0.0.1"
 
@@ -64,6 +71,20 @@ def test_another_name_makes_another_guest() -> None:
     assert other_name("localhost") == "127.0.0.1"
     assert other_name("0.0.0.0") == "127.0.0.1"
     assert other_name("10.0.0.7") == "10.0.0.7"
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("localhost", "localhost"),
+        ("::1", "::1"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("10.0.0.7", None),
+    ],
+)
+def test_what_this_machine_alone_calls_a_host(host: str, name: str | None) -> None:
+    assert loopback_name(host) == name
 
 
 def test_listening_everywhere_is_reached_at_a_real_address() -> None:

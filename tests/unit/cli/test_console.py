@@ -109,6 +109,14 @@ def test_links_stand_alone_and_whole(colour: bool) -> None:
     assert ("\x1b[" in screen.getvalue()) == colour
 
 
+def test_the_inspector_has_its_link_where_it_can_be_reached() -> None:
+    screen = Screen()
+    url = "http://127.0.0.1:7350/v1/dev/"
+    DevConsole(screen, colour=False).links("http://127.0.0.1:7350/", "http://localhost:7350/", url)
+    DevConsole(screen, colour=False).address("http://127.0.0.1:7350/", "dots", url)
+    assert screen.getvalue().count(f"Look inside       {url}\n") == 2
+
+
 def test_no_line_is_of_blanks_alone() -> None:
     screen = Screen()
     DevConsole(screen, colour=False).links("http://10.0.0.7:7350/", "http://10.0.0.7:7350/")

@@ -49,7 +49,7 @@ def call(page: Page, name: str, args: dict[str, Any] | None = None) -> dict[str,
     return answer
 
 
-@pytest.mark.ledger("CALL-09", "CALL-14", "CALL-16")
+@pytest.mark.ledger("CALL-16")
 def test_a_call_is_answered_with_what_it_changed_seen_and_refused_with_its_code(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -66,7 +66,7 @@ def test_a_call_is_answered_with_what_it_changed_seen_and_refused_with_its_code(
     assert call(page, "buy", {"item": "ring"})["reply"] == 1
 
 
-@pytest.mark.ledger("CALL-14", "CALL-16")
+@pytest.mark.ledger("CALL-16")
 def test_a_call_whose_connection_is_lost_fails_without_an_answer(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -81,7 +81,7 @@ def test_a_call_whose_connection_is_lost_fails_without_an_answer(
     assert (lost["isOurs"], lost["code"]) == (True, 0)
 
 
-@pytest.mark.ledger("OWN-10", "OWN-11", "OWN-15", "OWN-16", "OWN-17")
+@pytest.mark.ledger("OWN-11", "OWN-16", "OWN-17")
 def test_what_a_player_writes_is_shown_at_once_seen_by_others_and_clamped_by_the_room(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -119,7 +119,7 @@ def test_private_settings_are_there_again_after_a_reload(desk: DevServer, new_co
     assert page.evaluate("room.private.volume") == 9
 
 
-@pytest.mark.ledger("OWN-13", "OWN-20")
+@pytest.mark.ledger("OWN-20")
 def test_a_pen_that_is_handed_over_is_the_new_owners_to_write(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -136,7 +136,6 @@ def test_a_pen_that_is_handed_over_is_the_new_owners_to_write(
     assert ann.evaluate(write) == "TypeError"
 
 
-@pytest.mark.ledger("PRES-07", "PRES-08")
 def test_a_status_is_seen_by_all_and_the_room_may_take_it_back(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -156,7 +155,6 @@ def test_a_status_is_seen_by_all_and_the_room_may_take_it_back(
     assert ann.evaluate("[...room.presence].some((entry) => isBot(entry.player))") is False
 
 
-@pytest.mark.ledger("MSG-04")
 def test_unreliable_messages_go_both_ways_as_such(desk: DevServer, new_context: NewContext) -> None:
     ann, bob = enter(new_context(), desk, "talk"), enter(new_context(), desk, "talk")
     bob.wait_for_function("room.presence.size === 2")

@@ -131,7 +131,7 @@ def dropped(driver: Driver) -> list[str]:
     ]
 
 
-@pytest.mark.ledger("OWN-02", "OWN-08", "OWN-10", "OWN-17")
+@pytest.mark.ledger("OWN-08", "OWN-10", "OWN-17")
 def test_without_on_write_it_applies_as_sent_as_a_tick_begins_and_costs_the_owner_nothing(
     driver: Driver,
 ) -> None:
@@ -226,7 +226,7 @@ def test_on_write_may_delete_kick_hibernate_and_give_away() -> None:
     assert driver.errors == []
 
 
-@pytest.mark.ledger("OWN-09", "OWN-03", "OWN-13")
+@pytest.mark.ledger("OWN-02", "OWN-09")
 def test_what_the_player_may_not_write_is_dropped_and_said_in_the_log() -> None:
     driver = Driver(Asked)
     ann, bob = joined(driver, "ann", "bob")
@@ -428,7 +428,6 @@ def test_a_player_writes_its_private_state() -> None:
     driver.assert_in_sync(bob)
 
 
-@pytest.mark.ledger("Q-17")
 def test_what_a_client_wrote_before_it_went_is_applied_before_on_leave_but_not_if_room_code_ended_it(
     driver: Driver,
 ) -> None:

@@ -292,4 +292,6 @@ class Bots:
 
         Raises ValueError where it is not in the room.
         """
+        if not isinstance(bot, Bot):
+            raise TypeError(f"this takes a bot, not {bot!r}")
         self._bots.remove(bot)

@@ -532,3 +532,27 @@ class TestStatus:
         driver.receive(ann, encode_client(second))
         driver.tick()
         driver.assert_in_sync(ann)
+
+
+def test_writes_through_columns_correct_the_owner_as_others_do(driver: Driver) -> None:
+    ann, bob = joined(driver, "ann", "bob")
+    cursor = cursor_of(driver, "ann")
+    columns = driver.room.entities.columns(Cursor)
+    columns.x += 7
+    driver.tick()
+    assert [op.values for op in corrections(ann)] == [op.values for op in corrections(bob)] == [{0: 7.0}]
+    ann.replica.updates.clear()
+    driver.write(ann, cursor.id, x=8)
+    driver.tick()
+    assert (cursor.x, float(columns.x[0]), corrections(ann)) == (8, 8, [])
+    columns.x[0] = 9
+    cursor.x = 3
+    cursor.x = 9
+    driver.tick()
+    driver.assert_in_sync(ann)
+    driver.write(ann, cursor.id, x=10)
+    columns.x[0] = 11
+    driver.tick()
+    assert cursor.x == 10
+    driver.assert_in_sync(ann)
+    driver.assert_in_sync(bob)

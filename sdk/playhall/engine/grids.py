@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Real
 from operator import attrgetter
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
 from playhall.engine.interest import EVERYWHERE, Interest, is_number, memory_of
 from playhall.engine.kinds import Entity
@@ -19,9 +19,6 @@ Around: TypeAlias = "type[Entity] | Callable[[Any, Any], Entity | Point | None]"
 Position: TypeAlias = "Callable[[Any, Any], Point | None]"
 
 _Place: TypeAlias = "tuple[float, ...]"
-
-# Cells are found a little beyond the reach, lest rounding hide what is just within; `sees` is exact.
-_SLACK: Final = 1e-9
 
 
 @overload
@@ -256,7 +253,8 @@ class _RangeGrid(_Grid):
         self._reach = float(range) + float(margin)
 
     def _cells_around(self, point: _Place) -> Iterator[tuple[int, ...]]:
-        slack = _SLACK * (self._reach + max(map(abs, point)))
+        # A little beyond the reach, lest rounding hide what is just within; `sees` is exact.
+        slack = min(4 * math.ulp(self._reach + max(map(abs, point))), self._size)
         yield from _overlapped(point, self._reach + slack, self._size)
 
     def sees(self, room: Any, conn: Any, entity: Entity) -> bool:

@@ -7,7 +7,7 @@ says how many there are, and where to go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -188,22 +188,25 @@ def _show_privates(runtime: Runtime) -> dict[str, Any]:
 
 
 def _show_entities(runtime: Runtime, page: Page) -> dict[str, Any]:
-    found = _find(runtime, page)
+    found, total = _find(runtime, page)
     offset = max(0, page.offset)
     limit = min(max(1, page.limit), MAX_PAGE)
     window = islice(found, offset, offset + limit)
     items = listed(window, _show_entity, most=limit, most_bytes=_MAX_PAGE_BYTES)
     end = offset + len(items)
     return {
-        "total": len(found),
+        "total": total,
         "offset": offset,
-        "next_offset": end if end < len(found) else None,
+        "next_offset": end if end < total else None,
         "items": items,
     }
 
 
-def _find(runtime: Runtime, page: Page) -> Sequence[Entity]:
+def _find(runtime: Runtime, page: Page) -> tuple[Iterable[Entity], int]:
+    """Return the entities that a page is of, and how many there are."""
     store = runtime.store
+    if page.kind is None and page.owner is None and page.id is None:
+        return store, len(store)
     if page.id is not None:
         one = store.get(page.id)
         candidates: Iterable[Entity] = [] if one is None else [one]
@@ -211,7 +214,8 @@ def _find(runtime: Runtime, page: Page) -> Sequence[Entity]:
         candidates = store.of_owner(Entity, page.owner)
     else:
         candidates = store
-    return [entity for entity in candidates if _fits(entity, page)]
+    found = [entity for entity in candidates if _fits(entity, page)]
+    return found, len(found)
 
 
 def _fits(entity: Entity, page: Page) -> bool:

@@ -11,8 +11,8 @@ seconds, MAX_SAMPLES samples of a row in the second that runs; where there are m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,14 +101,9 @@ class Profile:
             row = self._rows.setdefault(name, _Row())
         row.add(took if running.name == WHOLE else took - running.inner)
 
-    @contextmanager
-    def timing(self, name: str) -> Iterator[None]:
+    def timing(self, name: str) -> AbstractContextManager[None]:
         """Time the block."""
-        self.enter(name)
-        try:
-            yield
-        finally:
-            self.leave()
+        return _Timing(self, name)
 
     def stepped(self, name: str, awaitable: Awaitable[Any]) -> Awaitable[Any]:
         """Return an awaitable that awaits this one, and times each of its steps."""
@@ -132,6 +127,22 @@ class Profile:
 
     def _reduced(self) -> dict[str, Times]:
         return {name: row.reduced() for name, row in self._rows.items()}
+
+
+class _Timing(AbstractContextManager[None]):
+    """A block that is timed."""
+
+    __slots__ = ("_name", "_profile")
+
+    def __init__(self, profile: Profile, name: str) -> None:
+        self._profile = profile
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._profile.enter(self._name)
+
+    def __exit__(self, *raised: object) -> None:
+        self._profile.leave()
 
 
 class _Stepped:

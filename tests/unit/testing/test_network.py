@@ -11,6 +11,7 @@ import pytest
 from playhall.client import PlayhallError
 from playhall.room import Connection, Entity, Message, Room, Schema, u32
 from playhall.testing import Net, RoomHost, StillLoop, TestClient
+from playhall.testing.network import Network
 
 
 class Board(Entity):
@@ -217,6 +218,18 @@ async def test_connecting_over_a_cut_network_fails_after_the_clients_own_time(ro
     assert alice.status == "reconnecting"
     alice.mend()
     await alice.reconnected()
+
+
+async def test_opening_a_connection_takes_a_round_trip_and_is_given_up_over_a_cut_network(
+    room_host: RoomHost,
+) -> None:
+    network = Network(SLOW, "alice", "seed")
+    await room_host.wait(network.handshake())
+    assert room_host.now().mono == pytest.approx(0.2)
+    network.cut()
+    with pytest.raises(TimeoutError):
+        await room_host.wait(network.handshake())
+    assert room_host.now().mono == pytest.approx(10.2)
 
 
 async def test_a_crash_over_a_slow_network(room_host: RoomHost) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import threading
 import urllib.error
 import urllib.request
@@ -268,3 +270,22 @@ def test_a_room_that_is_not_there_says_so(
     page = new_context().new_page()
     page.goto(f"{vault.url}v1/dev/#/rooms/vault/none")
     expect(page.get_by_role("alert")).to_contain_text("E_UNKNOWN")
+
+
+def test_a_room_that_goes_on_after_a_crash_is_shown_anew(vault: DevServer, new_context: NewContext) -> None:
+    visitor = Visitor(vault.url, "crash")
+    page = new_context().new_page()
+    page.goto(f"{vault.url}v1/dev/#/rooms/vault/crash")
+    lines = panel(page, "Messages").locator("#messages li")
+    visitor.do(lambda: visitor.client.send("before"))
+    expect(lines.filter(has_text="before")).to_have_count(2)
+    generation = page.locator(".stats dd").last
+    first = generation.text_content() or ""
+    os.kill(vault.room_host_pids()[0], signal.SIGKILL)
+    # The shard waits before it calls a room host dead.
+    expect(generation).not_to_have_text(first, timeout=WAIT_S * 1000)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    visitor.do(lambda: visitor.client.send("after"))
+    expect(lines.filter(has_text="after")).to_have_count(2)
+    expect(lines.filter(has_text="before")).to_have_count(0)
+    visitor.close()

@@ -99,7 +99,7 @@ export class EntitiesPanel {
     reconcile(
       this.rows,
       items,
-      (entity) => entity.id,
+      (entity) => `${entity.id} ${entity.kind}`,
       makeRow,
       (row, entity) => {
         const owner = row.querySelector(".owner");

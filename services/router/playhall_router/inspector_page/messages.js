@@ -8,6 +8,7 @@ export class MessagesPanel {
   constructor() {
     this.paused = false;
     this.shown = [];
+    this.generation = 0;
     this.names = new Map();
     this.pause = el(
       "button",
@@ -46,6 +47,7 @@ export class MessagesPanel {
   draw(room) {
     if (this.paused) return;
     this.shown = room.messages.toReversed();
+    this.generation = room.generation;
     this.names = namesOf(room);
     this.list();
   }
@@ -69,7 +71,8 @@ export class MessagesPanel {
     reconcile(
       this.lines,
       found,
-      (line) => line.number,
+      // Numbers begin anew in each generation.
+      (line) => `${this.generation} ${line.number}`,
       makeLine,
       (row, line) => {
         const who = row.querySelector(".who");

@@ -193,7 +193,7 @@ export class LogPanel {
     reconcile(
       this.lines,
       lines,
-      (line) => line.number,
+      (line) => `${room.generation} ${line.number}`,
       makeLine,
       () => {},
     );

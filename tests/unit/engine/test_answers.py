@@ -224,7 +224,6 @@ class TestWhatTheyWaitFor:
         assert not play.driver.of(RecordOut)
         assert (play.client.log[0], play.client.log[-1]) == ("update", "reply")
 
-    @pytest.mark.ledger("CALL-11")
     def test_what_room_code_keeps_on_itself_is_not_waited_for(self, play: Play) -> None:
         def act(conn: Connection, ask: Do) -> int:
             play.room.scratch = 1
@@ -234,6 +233,7 @@ class TestWhatTheyWaitFor:
         play.call(1, act)
         assert play.client.replies == [Reply(1, 1)]
 
+    @pytest.mark.ledger("CALL-09")
     def test_a_caller_without_credit_gets_the_update_first(self) -> None:
         play = Play()
         slow = play.driver.join("slow", credit=1)

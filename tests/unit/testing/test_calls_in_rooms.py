@@ -163,7 +163,7 @@ async def test_a_reply_that_is_not_as_this_client_declares(room_host: RoomHost) 
     await other.leave()
 
 
-@pytest.mark.ledger("CALL-14")
+@pytest.mark.ledger("CALL-14", "CALL-16")
 async def test_every_way_a_call_fails(room_host: RoomHost) -> None:
     class Steal(Call):
         pass
@@ -338,6 +338,9 @@ async def test_an_error_has_a_code_and_a_message(room_host: RoomHost) -> None:
     error = raised.value
     assert (error.code, error.message) == (422, "buy failed in the room: not enough coins")
     assert str(error) == error.message
+    with pytest.raises(PlayhallError) as raised:
+        await room_host.room(Room, id="other").request("hello")  # as over HTTP, whose status is the code
+    assert (raised.value.code, raised.value.message) == (404, "the room has no on_request")
 
 
 class TestRequests:

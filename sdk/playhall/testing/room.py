@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from playhall.client.net import Net
 from playhall.client.transport import Receiver, Transport
 from playhall.engine import jsontext
+from playhall.engine.bots import is_bot
 from playhall.engine.codes import ERRORS, ErrorCode
 from playhall.engine.connection import JsonIn, JsonOut
 from playhall.engine.errors import PlayhallError
@@ -101,6 +102,8 @@ class TestRoom(Generic[R, S, P]):
         need; by default not at all.
         """
         self._host.check_loop()
+        if is_bot(player):
+            raise ValueError(f"{player} is a bot's id, and no token can name such a player")
         network = self._backend.network(player, net or Net())
         client: TestClient[S, P] = TestClient(self._host, self._backend, network, meta)
         self._clients.append(client)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from playhall.engine.botbook import MAX_BOTS
+from playhall.engine.outputs import HibernateOut
 from playhall.engine.statelog import BotsChange, SavedBot, Totals, read, write_base
 from playhall.room import (
     Bot,
@@ -505,6 +506,23 @@ def test_a_bot_that_ruins_its_data_while_the_room_hibernates_is_gone_from_what_i
     assert [car.owner for car in again.room.entities.all(Car)] == ["bot:2"]
 
 
+def test_the_end_of_a_bot_that_fails_may_be_that_of_the_room() -> None:
+    class Lost(Track):
+        def on_player_leave(self, player: str) -> None:
+            super().on_player_leave(player)
+            self.request_hibernate()
+
+    driver = Driver(Lost)
+    ann = driver.join("ann")
+    bot = driver.room.bots.add(Racer())
+    driver.tick()
+    bot.plan.append({1})
+    driver.tick()
+    assert (driver.is_active, ann.closed.code) == (False, 4011)  # type: ignore[union-attr]
+    assert isinstance(driver.outputs[-1], HibernateOut)  # and nothing is written after that
+    assert list(driver.wake().room.bots) == []
+
+
 # Saved
 
 
@@ -740,6 +758,7 @@ def test_bots_do_not_keep_a_room_awake(driver: Driver) -> None:
     driver.room.bots.add(Racer())
     ann = driver.join("ann")
     driver.tick()
+    assert driver.core.connection_count == 1  # what routers are told
     driver.leave(ann)
     driver.advance(29.9)
     assert driver.is_active

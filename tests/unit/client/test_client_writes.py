@@ -284,6 +284,15 @@ def test_what_takes_the_place_of_an_entity_is_not_written_in_its_stead(game: Gam
     assert (game.mine.x, game.sent()) == (1, [])
 
 
+def test_a_full_state_drops_what_is_unsent(game: Game) -> None:
+    game.mine.x, game.private.volume = 8, 9
+    game.server.enter(0, Board())
+    game.server.enter(1, Mine(), number=3, owned=True)
+    game.server.update(full=True)
+    game.server.wait(1.0)
+    assert (game.entities.get(MINE), game.private.volume, game.sent()) == (None, 5, [])
+
+
 @pytest.mark.ledger("OWN-18")
 @pytest.mark.parametrize("how", ["drop", "reset", "generation"])
 def test_what_is_unsent_is_dropped_with_the_room_and_the_state_brings_the_rooms_values(
@@ -325,6 +334,8 @@ def test_a_write_to_a_sleeping_room_is_sent_and_lost_as_it_wakes(game: Game) -> 
     game.mine.x = 9
     game.server.generation += 1
     game.server.welcome()
+    game.server.wait(1.0)
+    assert game.sent() == []
     game.whole_state()
     game.server.wait(1.0)
     assert (game.mine.x, game.sent()) == (0, [])

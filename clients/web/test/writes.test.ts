@@ -377,6 +377,15 @@ describe("the room's word", () => {
     expect(() => (given.x = 5)).toThrow(TypeError);
   });
 
+  test("a full state takes all that is unsent, of what it brings and of what it does not", () => {
+    const room = new Room();
+    room.pen.x = 2;
+    room.private.volume = 9;
+    room.receive(fullState({ dv: 1 }));
+    room.driver.pass(TICK_MS);
+    expect([room.written(), room.private.volume, room.entities.get(PEN)]).toEqual([[], 5, undefined]);
+  });
+
   test("an entity that leaves, or is handed back and forth, takes its unsent writes with it", () => {
     const room = new Room();
     room.pen.x = 2;
@@ -443,6 +452,16 @@ describe("status", () => {
       `change playhall_presence ${FIRST_PRESENCE + 1} status`,
       `change playhall_presence ${FIRST_PRESENCE} status`,
     ]);
+  });
+
+  test("an entry that is sent again comes with the room's status", () => {
+    const room = new Room();
+    room.presence.setStatus("mine");
+    room.update({
+      enter: [presence(FIRST_PRESENCE, "ann")],
+      change: [{ id: FIRST_PRESENCE, kind: Presence, values: { status: "the room's" } }],
+    });
+    expect(room.presence.get("ann")!.status).toBe("the room's");
   });
 
   test("there is none before the room is joined, and after it was left", () => {

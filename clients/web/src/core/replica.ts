@@ -137,17 +137,8 @@ class Changes {
   }
 
   #correct(cell: Cell, fields: readonly number[], values: readonly unknown[]): void {
-    const own = this.#ownedBefore(cell);
-    fields.forEach((field, at) => {
-      if (own && !isSame(cell.values[field], values[at])) this.#noteCorrection(cell, field);
-      this.#set(cell, field, values[at]);
-    });
-  }
-
-  #noteCorrection(cell: Cell, field: number): void {
-    const fields = this.#corrected.get(cell);
-    if (fields === undefined) this.#corrected.set(cell, new Set([field]));
-    else fields.add(field);
+    fields.forEach((field, at) => this.#set(cell, field, values[at]));
+    if (this.#ownedBefore(cell)) this.#corrected.set(cell, new Set([...(this.#corrected.get(cell) ?? []), ...fields]));
   }
 
   /** What the player writes is its own: the room's ordinary changes to it are old news. */
@@ -198,10 +189,11 @@ class Changes {
       ...replaced.map((cell) => happening("leave", cell)),
       ...[...this.#entered].filter((cell) => !again.has(cell)).map((cell) => happening("enter", cell)),
       ...[...stayed].flatMap(([before, now]) => difference(now, before.values)),
-      ...[...this.#before.keys()].filter(known).flatMap((cell) => this.#changeOf(cell)),
-      ...[...this.#corrected]
-        .filter(([cell]) => known(cell))
-        .map(([cell, fields]) => happening("correct", cell, fields)),
+      ...[...this.#before.keys()].filter(known).flatMap((cell) => some("change", cell, this.#changed(cell))),
+      ...[...this.#corrected].flatMap(([cell, fields]) => {
+        const changed = this.#changed(cell).filter((field) => fields.has(field));
+        return some("correct", cell, changed);
+      }),
       ...[...this.#ownerBefore]
         .filter(([cell, before]) => known(cell) && before !== cell.owner)
         .map(([cell]) => happening("owner", cell)),
@@ -221,19 +213,22 @@ class Changes {
     return stayed;
   }
 
-  /** What is different now; nothing, where all is as it was. */
-  #changeOf(cell: Cell): Happening[] {
-    const fields = [...this.#before.get(cell)!]
-      .filter(([field, before]) => !isSame(before, cell.values[field]))
-      .map(([field]) => field);
-    return fields.length === 0 ? [] : [happening("change", cell, fields)];
+  /** The fields that are different now. */
+  #changed(cell: Cell): number[] {
+    const before = [...this.#before.get(cell)!];
+    return before.filter(([field, value]) => !isSame(value, cell.values[field])).map(([field]) => field);
   }
 }
 
-/** The change from earlier values; nothing, where all is as it was. */
+/** The change from earlier values. */
 function difference(cell: Cell, before: readonly unknown[]): Happening[] {
   const fields = [...before.keys()].filter((field) => !isSame(before[field], cell.values[field]));
-  return fields.length === 0 ? [] : [happening("change", cell, fields)];
+  return some("change", cell, fields);
+}
+
+/** What happened to some fields; nothing, where there are none. */
+function some(event: Happening["event"], cell: Cell, fields: readonly number[]): Happening[] {
+  return fields.length === 0 ? [] : [happening(event, cell, fields)];
 }
 
 function happening(event: Happening["event"], cell: Cell, fields: Iterable<number> = []): Happening {

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.e2e.games.stand.shared import Board, Mine, Pawn, schema
+from playhall.client import PlayhallError
+from tests.e2e.games.stand.shared import Board, Mine, Pawn, Press, schema
 from tests.support.dev import DevServer
 from tests.support.players import Player, everyone, together
 
@@ -62,6 +63,24 @@ async def test_the_room_is_back_within_two_seconds_and_nobody_lost_the_socket(de
 
         players[0].send({"type": "press"})
         await everyone(players, lambda player: player.state.presses == 16)
+
+
+@pytest.mark.ledger("CALL-09")
+async def test_what_a_call_was_answered_for_is_there_after_a_kill(dev: DevServer) -> None:
+    async with Player(dev.url, "stand", "answered", schema) as alice:
+        process = (await alice.ask("look"))["process"]
+        presses = await alice.client.call(Press(times=3))
+        assert (presses, alice.state.presses, alice.private.presses) == (3, 3, 3)
+        under_way = alice.client.call(Press())
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(PlayhallError) as raised:
+            while True:  # until one was under way at the kill
+                presses = await under_way
+                under_way = alice.client.call(Press())
+        assert raised.value.code == 0
+        await alice.happens("restored")
+        assert presses <= alice.state.presses <= presses + 1
+        assert await alice.client.call(Press()) in (presses + 1, presses + 2)
 
 
 @pytest.mark.ledger("RECO-08", "RST-10")

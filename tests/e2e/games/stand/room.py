@@ -5,7 +5,7 @@ import time
 
 from playhall.room import Connection, Message, Room, Wake
 
-from .shared import Board, Mine, Pawn, Vault, schema
+from .shared import Board, Mine, Pawn, Press, Vault, schema
 
 
 class Stand(Room[Board, Mine]):
@@ -68,6 +68,12 @@ class Stand(Room[Board, Mine]):
                 time.sleep(seconds)
             case _:
                 raise ValueError(f"no such message: {message!r}")
+
+    @Press.handler
+    def press_often(self, conn: Connection, ask: Press) -> int:
+        for _ in range(ask.times):
+            self.press(conn)
+        return self.state.presses
 
     def press(self, conn: Connection) -> None:
         self.state.presses += 1

@@ -1,6 +1,6 @@
 """What the test stand's rooms and players agree on."""
 
-from playhall.room import Entity, Schema, u32
+from playhall.room import Call, Entity, Schema, u32
 
 
 class Board(Entity):
@@ -29,4 +29,10 @@ class Vault(Entity, hidden=True):
     presses: u32 = 0
 
 
-schema = Schema(state=Board, private=Mine, entities=[Pawn, Vault])
+class Press(Call[int]):
+    """Press so many times; the reply is the presses there are then."""
+
+    times: int = 1
+
+
+schema = Schema(state=Board, private=Mine, entities=[Pawn, Vault], calls=[Press])

@@ -10,11 +10,24 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from playhall.engine.core import Status
 from playhall.engine.kinds import stored_values
-from playhall.room import Connection, Entity, Json, Room, Schema, f32, owner_only, u8, u32, writable
+from playhall.room import (
+    Bot,
+    Connection,
+    Entity,
+    Json,
+    Room,
+    Schema,
+    f32,
+    is_bot,
+    owner_only,
+    u8,
+    u32,
+    writable,
+)
 from tests.support.rooms import PLENTY, Driver, TestClient
 
 pytestmark = pytest.mark.ledger("ENT-08", "ENT-17", "RECO-03", "RECO-04", "RST-10", "STATE-16")
@@ -50,8 +63,19 @@ class Purse(Entity):
     log: bytes
 
 
+class Walker(Bot):
+    pace: int = 1
+    path: list[int] = []  # noqa: RUF012 - copied for each bot
+
+    def tick(self, room: World) -> None:
+        for avatar in room.entities.all(Avatar, owner=self.player):
+            avatar.x += self.pace
+
+
 class World(Room[Score, Purse]):
     schema = Schema(state=Score, private=Purse, entities=[Avatar, Chunk, Trap])
+    bot_kinds = (Walker,)
+    max_players = 4
     private_retention = 3600.0
 
     def on_join(self, conn: Connection) -> None:
@@ -192,6 +216,54 @@ class Rooms(RuleBasedStateMachine):
         if player in self.driver.room.presence:
             self.driver.room.presence.set(player, name=name, status={"mood": status})
 
+    # Bots and bans
+
+    @rule(pace=st.integers(0, 2), name=st.text(max_size=3))
+    def add_bot(self, pace: int, name: str) -> None:
+        room = self.driver.room
+        if len(room.connections) + len(room.bots) < room.max_players:
+            bot = room.bots.add(Walker(pace=pace), name=name)
+            room.entities.add(Avatar(), owner=bot.player)
+        else:
+            with pytest.raises(ValueError, match="seats are taken"):
+                room.bots.add(Walker())
+
+    @rule(pick=small, step=st.one_of(small, st.just({1})))
+    def move_bot(self, pick: int, step: Any) -> None:
+        bots = list(self.driver.room.bots)
+        if bots:
+            bots[pick % len(bots)].path.append(step)  # a set is no JSON, and the end of the bot
+
+    @rule(pick=small, status=st.integers(0, 3))
+    def show_bot(self, pick: int, status: int) -> None:
+        bots = list(self.driver.room.bots)
+        if bots:
+            self.driver.room.presence.set(bots[pick % len(bots)].player, status=status)
+
+    @rule(pick=small)
+    def remove_bot(self, pick: int) -> None:
+        bots = list(self.driver.room.bots)
+        if bots:
+            self.driver.room.bots.remove(bots[pick % len(bots)])
+
+    @rule(player=players)
+    def ban(self, player: str) -> None:
+        self.driver.room.ban(player)
+        self.driver.pump()
+        client = self.open.pop(player, None)
+        assert client is None or client.closed is not None
+        assert player not in self.driver.room.presence
+        again = self.driver.join(player)
+        assert again.closed is not None
+        assert again.closed.code == 4006
+        self.driver.room.unban(player)
+
+    @invariant()
+    def people_and_bots_have_seats(self) -> None:
+        room = self.driver.room
+        assert len(room.connections) + len(room.bots) <= room.max_players
+        assert {bot.player for bot in room.bots} == {player for player in room.presence if is_bot(player)}
+
     # Time
 
     @rule(count=st.integers(1, 3))
@@ -268,6 +340,7 @@ def saved(driver: Driver) -> dict[str, Any]:
         "private": {
             player: [str(v) for v in stored_values(room.private(player))] for player in room.private_players()
         },
+        "bots": [(repr(bot), room.presence[bot.player]) for bot in room.bots],
     }
 
 

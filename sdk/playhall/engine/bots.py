@@ -41,7 +41,7 @@ BOT_PREFIX: Final = "bot:"
 MAX_BOT_DATA: Final = 4_096
 
 _RESERVED = frozenset({"input", "kind", "player", "start", "tick"})
-_INTERNAL = frozenset({"_input", "_input_class", "_player"})
+_MEMBERS = frozenset({"_input", "_input_class", "_player", "input"})
 _CLASS_VAR = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*\.)?ClassVar\b")
 _ABSENT: Final[Any] = object()
 
@@ -57,7 +57,7 @@ class BotDataError(ValueError):
 
 def check_input(bot: Bot, input: Any, declared: type[Input] | None) -> None:
     """Raise TypeError or ValueError where an input is none of the schema's (`declared`)."""
-    who = f"{type(bot).__name__} {bot._player or '(not added)'}"
+    who = _name(bot)
     if input is None:
         return
     if declared is not None:
@@ -67,7 +67,7 @@ def check_input(bot: Bot, input: Any, declared: type[Input] | None) -> None:
     try:
         size = len(jsontext.encode(input))
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{who}: input must be JSON, as the schema has no Input: {error}") from None
+        raise TypeError(f"{who}: input must be JSON, as the schema has no Input: {error}") from None
     if size > MAX_PAYLOAD:
         raise ValueError(f"{who}: an input has at most {MAX_PAYLOAD} bytes of JSON, not {size}")
 
@@ -156,7 +156,7 @@ class Bot:
 
         def __setattr__(self, name, value):
             cls = type(self)
-            known = name in cls._fields or name in cls._locals or name in _INTERNAL
+            known = name in cls._fields or name in cls._locals or name in _MEMBERS
             if not known and not isinstance(inspect.getattr_static(cls, name, None), property):
                 raise AttributeError(
                     f"{cls.__name__} has no field {name!r}: declare it; by local(), where it is not saved"
@@ -165,7 +165,11 @@ class Bot:
 
     def __repr__(self) -> str:
         fields = "".join(f" {field}={getattr(self, field, None)!r}" for field in self._fields)
-        return f"<{type(self).__name__} {self._player or '(not added)'}{fields}>"
+        return f"<{_name(self)}{fields}>"
+
+
+def _name(bot: Bot) -> str:
+    return f"{type(bot).__name__} {bot._player or '(not added)'}"
 
 
 def _check_methods(cls: type[Bot]) -> None:
@@ -229,11 +233,10 @@ def bot_data(bot: Bot) -> bytes:
     try:
         data = jsontext.encode({field: getattr(bot, field) for field in bot._fields})
     except Exception as error:  # a Mapping or Sequence of the author's own may raise anything
-        raise BotDataError(f"{type(bot).__name__} {bot._player or ''}: {_culprit(bot)}: {error}") from error
+        raise BotDataError(f"{_name(bot)}: {_culprit(bot)}: {error}") from error
     if len(data) > MAX_BOT_DATA:
         raise BotDataError(
-            f"{type(bot).__name__} {bot._player or ''}: its fields have {len(data)} bytes of JSON, "
-            f"and at most {MAX_BOT_DATA} are kept"
+            f"{_name(bot)}: its fields have {len(data)} bytes of JSON, and at most {MAX_BOT_DATA} are kept"
         )
     return data
 

@@ -290,8 +290,8 @@ def test_bots_count_in_presence_and_whoever_is_gone_longest_makes_room(
 @pytest.mark.parametrize(
     ("bot", "options", "error", "message"),
     [
-        (Racer(pace=cast(Any, float("nan"))), {}, ValueError, "Racer : pace: nan is not JSON"),
-        (Racer(plan=[set()]), {}, ValueError, "Racer : plan: set is not JSON"),  # type: ignore[list-item]
+        (Racer(pace=cast(Any, float("nan"))), {}, ValueError, r"Racer \(not added\): pace: nan is not JSON"),
+        (Racer(plan=[set()]), {}, ValueError, r"Racer \(not added\): plan: set is not JSON"),  # type: ignore[list-item]
         (Racer(plan=["x" * 4_096]), {}, ValueError, "and at most 4096 are kept"),
         (Racer(), {"name": "x" * 65}, ValueError, "a name has at most 64 characters"),
         (Racer(), {"status": "x" * 1_023}, ValueError, "a status has at most 1024 bytes"),

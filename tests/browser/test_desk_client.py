@@ -109,8 +109,13 @@ def test_what_a_player_writes_is_shown_at_once_seen_by_others_and_clamped_by_the
     assert ann.evaluate(_THROWN.format(f"{_PEN}.colour = 1")) == "TypeError"
 
 
-def test_private_settings_are_there_again_after_a_reload(desk: DevServer, new_context: NewContext) -> None:
+@pytest.mark.ledger("OWN-21")
+def test_private_settings_are_written_within_bounds_and_there_again_after_a_reload(
+    desk: DevServer, new_context: NewContext
+) -> None:
     page = enter(new_context(), desk, "settings")
+    assert page.evaluate("(room.private.volume = 200, room.private.volume)") == 200
+    page.wait_for_function("room.private.volume === 10")
     page.evaluate("room.private.volume = 9")
     # The write comes before the call, and is taken by the tick that answers it.
     assert call(page, "buy", {"item": "ring"})["reply"] == 4

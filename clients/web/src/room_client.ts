@@ -23,8 +23,11 @@ const DEFAULT_CALL_TIMEOUT_MS = 10_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** A connection that holds back more than this takes no more. */
 const MAX_UNSENT_BYTES = 2 ** 20;
-/** And what may be lost is, behind more than this. It is much because a browser counts all that one turn has sent. */
-const MAX_UNSENT_UNRELIABLE_BYTES = 2 ** 16;
+/**
+ * Behind more than this, what may be lost is, and writes wait for newer ones. It is much because a browser counts all
+ * that one turn has sent.
+ */
+const CLOGGED_BYTES = 2 ** 16;
 /** How many messages that came before the first state wait for a listener. */
 const MAX_EARLY_MESSAGES = 64;
 
@@ -128,7 +131,7 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
       sdk: `playhall-web/${VERSION}`,
       timeoutMs: timeout,
       random: Math.random,
-      wrote: () => queueMicrotask(() => this.#do((now) => this.#core.timer(now))),
+      wrote: () => queueMicrotask(() => this.#runTimer()),
     });
     const dial = options.dial ?? websocketDialer(new Discovery(url, project, Math.random));
     this.#dial = options.simulate === undefined ? dial : simulated(dial, options.simulate, url);
@@ -204,13 +207,17 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
    */
   send(message: unknown, options: { unreliable?: boolean } = {}): boolean {
     const unreliable = options.unreliable ?? false;
-    if (unreliable && this.#unsentBytes > MAX_UNSENT_UNRELIABLE_BYTES) return false;
+    if (unreliable && this.#isClogged) return false;
     this.#checkUnsent();
     return this.#do(() => this.#core.send(message, unreliable));
   }
 
   get #unsentBytes(): number {
     return this.#transport?.unsentBytes ?? 0;
+  }
+
+  get #isClogged(): boolean {
+    return this.#unsentBytes > CLOGGED_BYTES;
   }
 
   #checkUnsent(): void {
@@ -271,7 +278,11 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
     const at = this.#core.nextTimer();
     if (at === Infinity) return;
     const wait = Math.min(LONGEST_TIMER_MS, Math.max(0, at - performance.now()));
-    this.#timer = setTimeout(() => this.#do((now) => this.#core.timer(now)), wait);
+    this.#timer = setTimeout(() => this.#runTimer(), wait);
+  }
+
+  #runTimer(): void {
+    this.#do((now) => this.#core.timer(now, this.#isClogged));
   }
 
   #perform(output: Output): void {
@@ -294,7 +305,7 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
   #open(): void {
     this.#transport = this.#dial({
       opened: () => this.#do((now) => this.#core.opened(now)),
-      received: (frame) => this.#do((now) => this.#core.received(frame, now)),
+      received: (frame) => this.#do((now) => this.#core.received(frame, now, this.#isClogged)),
       violated: (reason) => this.#do(() => this.#core.violated(reason)),
       closed: (code, reason) => this.#do((now) => this.#core.closed(code, reason, now)),
     });

@@ -139,7 +139,7 @@ describe("calls", () => {
     expect(caller.ends()).toEqual([[call, 3]]);
   });
 
-  test("no number is used twice, past 65,535 and over reconnects", () => {
+  test("no number is used twice, past 65,535 and over reconnects", { timeout: 30_000 }, () => {
     const caller = new Caller();
     for (let calls = 0; calls < 65_540; calls++) caller.receive(reply(caller.call("buy"), null));
     caller.lose();

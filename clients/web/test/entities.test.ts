@@ -161,6 +161,17 @@ describe("entities", () => {
     expect(room.entities.count(Dot)).toBe(1);
   });
 
+  test("an entity that comes in sight again is a new object; the old one shows what was seen last", () => {
+    const room = new Room();
+    const old = room.entities.get(Dot, 3)!;
+    room.update({ leave: [3, 99] });
+    room.update({ enter: [{ id: 3, kind: Dot, values: [31, 41, []] }] });
+    const again = room.entities.get(Dot, 3)!;
+    expect(again).not.toBe(old);
+    expect([old.x, again.x]).toEqual([30, 31]);
+    expect(room.told).toEqual(["leave dot 3", "enter dot 3"]);
+  });
+
   test("what came and went within one update was never there", () => {
     const room = new Room();
     room.receive(

@@ -98,6 +98,23 @@ describe("playing", () => {
     expect(server.sentOf(FrameType.WRITE)).toHaveLength(3);
   });
 
+  test("while the connection is backed up, writes wait to be replaced by newer ones", async () => {
+    const server = new Server();
+    const room = new RoomClient(server.options);
+    server.admit();
+    await room.ready;
+    server.unsentBytes = 70_000;
+    room.private.volume = 6;
+    await Promise.resolve();
+    server.say(update({}));
+    vi.advanceTimersByTime(500);
+    expect(server.sentOf(FrameType.WRITE)).toHaveLength(0);
+    room.private.volume = 7;
+    server.unsentBytes = 0;
+    vi.advanceTimersByTime(50);
+    expect(server.sentOf(FrameType.WRITE).map((frame) => frame.at(-1))).toEqual([7]);
+  });
+
   test("a callback may write: it goes out with the turn", async () => {
     const server = new Server();
     const room = new RoomClient(server.options);

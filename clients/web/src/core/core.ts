@@ -141,8 +141,8 @@ export class ClientCore {
     this.timer(now);
   }
 
-  /** A frame came. What does not follow the protocol closes the connection for good. */
-  received(data: Uint8Array, now: number): void {
+  /** A frame came. What does not follow the protocol closes the connection for good. `isClogged` as for `timer`. */
+  received(data: Uint8Array, now: number, isClogged = false): void {
     if (!this.#isOpen()) return;
     this.#heartbeat.heard(now);
     try {
@@ -154,7 +154,7 @@ export class ClientCore {
       this.violated(error.message);
     }
     // A page in the background gets its timers late, but its frames in time.
-    this.timer(now);
+    this.timer(now, isClogged);
   }
 
   /** The server did what the protocol forbids. */
@@ -179,8 +179,12 @@ export class ClientCore {
     }
   }
 
-  /** Do what is due. Call at `nextTimer()`; early or often does no harm. */
-  timer(now: number): void {
+  /**
+   * Do what is due. Call at `nextTimer()`; early or often does no harm. While the connection `isClogged` writes wait: what
+   * is unsent goes on to be replaced by what is newer.
+   */
+  timer(now: number, isClogged = false): void {
+    for (const call of this.#calls.late(now)) this.#fail(call, "was not answered in time");
     if (now >= this.#connectBy) this.#stop(NORMAL_CLOSE, "", this.#lastLoss);
     else if (now >= this.#retryAt) this.#dial();
     else if (this.#heartbeat.isSilent(now)) this.#drop("nothing was heard for 15 s", now);
@@ -188,9 +192,10 @@ export class ClientCore {
     else {
       const nonce = this.#heartbeat.due(now);
       if (nonce !== null) this.#send("ping", encodePing(nonce), true);
-      if (now >= this.#writes.next()) this.#sendWrites(now);
+      if (now < this.#writes.next()) return;
+      if (isClogged) this.#writes.postpone(now);
+      else this.#sendWrites(now);
     }
-    for (const call of this.#calls.late(now)) this.#fail(call, "was not answered in time");
   }
 
   /** When `timer` is due next; Infinity for never. */

@@ -147,12 +147,17 @@ export class Writes implements Home {
     return this.#unsent.size === 0 ? Infinity : this.#sentAt + this.#tickMs;
   }
 
+  /** `take` is due a tick from now. */
+  postpone(now: number): void {
+    this.#sentAt = now;
+  }
+
   /**
    * The frame to send now; something must wait. What does not fit it waits for the next. `seen` is the version of the
    * newest update applied.
    */
   take(seen: number, now: number): Uint8Array {
-    this.#sentAt = now;
+    this.postpone(now);
     const writes: OwnerWrite[] = [];
     let left = MAX_WRITE_BYTES - HEAD_BYTES;
     for (const { cell, fields } of this.#unsent.values()) {

@@ -9,6 +9,7 @@ from playhall.room import CallRejected, Connection, Entity, Message, PresenceEnt
 from .shared import Board, Break, Buy, Mine, Pen, Wait, schema
 
 WAIT_S = 8.0
+MAX_VOLUME = 10
 
 
 class Desk(Room[Board, Mine]):
@@ -21,6 +22,8 @@ class Desk(Room[Board, Mine]):
     def on_write(self, conn: Connection, entity: Entity, values: dict[str, Any]) -> Mapping[str, Any] | None:
         if "x" in values:
             values["x"] = min(max(values["x"], 0.0), 100.0)
+        if "volume" in values:
+            values["volume"] = min(values["volume"], MAX_VOLUME)
         return values
 
     def on_tick(self, dt: float) -> None:

@@ -32,7 +32,7 @@ MAX_BOTS = 64
 class BotBook:
     """The bots of one room, in the order they were added.
 
-    `people` is how many people have a seat; `make_space` makes space in presence for one more player.
+    `people` is how many people have a seat; `make_space` takes out of presence whoever has been gone longest.
     """
 
     def __init__(
@@ -73,16 +73,20 @@ class BotBook:
     def add(self, bot: Bot, name: str, status: JsonOut) -> None:
         """Give a bot a seat and start it. Raises TypeError or ValueError, and changes nothing then."""
         self._check_new(bot)
-        player = f"{BOT_PREFIX}{self._next_number}"
         data = bot_data(bot)
         check_name(name)
         stored_status = check_status(status)
-        self._make_space()
+        crowded = self._runtime.presence.overflow() is not None
+        player = f"{BOT_PREFIX}{self._next_number}"
         self._next_number += 1
         self._seat(player, bot, data)
         self._note(player, None)
         self._runtime.presence.connect(player, name, stored_status)
-        self._start(bot)
+        if crowded:
+            # Now that the bot is in: on_player_leave of whoever goes may add and remove bots itself.
+            self._make_space()
+        if self._holds(bot):
+            self._start(bot)
 
     def remove(self, bot: Bot) -> None:
         """End a bot: its presence, then on_player_leave. Raises ValueError where it is not in the room."""

@@ -127,7 +127,7 @@ class Connections:
         self._runtime.hooks.defer(lambda: self.end_presence(player))
 
     def make_space_in_presence(self) -> None:
-        """Make space in presence for one more player, if somebody who is not connected can go."""
+        """Take out of presence, if it is full, whoever has been without a connection longest."""
         evicted = self._runtime.presence.overflow()
         if evicted is not None:
             self.end_presence(evicted)

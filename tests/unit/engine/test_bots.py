@@ -284,7 +284,27 @@ def test_bots_count_in_presence_and_whoever_is_gone_longest_makes_room(
     assert list(room.presence) == ["ann", "bob", "bot:1"]
     room.bots.add(Racer())
     assert list(room.presence) == ["bob", "bot:1", "bot:2"]
-    assert ("player_leave", "ann", False, 1) in room.calls
+    assert ("player_leave", "ann", False, 2) in room.calls
+
+
+def test_whoever_makes_room_may_be_followed_by_a_bot(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refilled(Track):
+        def on_player_leave(self, player: str) -> None:
+            super().on_player_leave(player)
+            if not is_bot(player):
+                self.bots.add(Racer(), name=f"for {player}")
+
+    monkeypatch.setattr("playhall.engine.presence.MAX_PRESENCE", 3)
+    driver = Driver(Refilled, max_players=3)
+    for player in ("ann", "bob", "cy"):
+        driver.leave(driver.join(player))
+        driver.move(1)
+    driver.room.bots.add(Racer(), name="first")
+    names = {entry.player: entry.name for entry in driver.room.presence.values()}
+    assert names == {"bot:1": "first", "bot:2": "for ann", "bot:3": "for bob"}
+    driver.pump()
+    [error] = driver.errors  # for cy there was no seat any more
+    assert "all 3 seats are taken" in error.fields["error"]
 
 
 @pytest.mark.parametrize(

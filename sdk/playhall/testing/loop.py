@@ -158,7 +158,7 @@ def _where(task: asyncio.Task[Any]) -> str:
     """Say which await of a test or fixture does not end."""
     frames = task.get_stack(limit=1)
     if not frames:
-        return "the test"
+        return "this"
     file, line = frames[0].f_code.co_filename, frames[0].f_lineno
     text = linecache.getline(file, line).strip()
     return f"`{text}` ({os.path.basename(file)}, line {line})"

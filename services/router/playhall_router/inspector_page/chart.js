@@ -5,9 +5,9 @@ import { duration } from "./text.js";
 const SPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 720;
 const HEIGHT = 220;
-const LEFT = 64;
+const LEFT = 2;
 const BOTTOM = 24;
-const TOP = 10;
+const TOP = 24;
 const RIGHT = 10;
 const SECONDS = 60;
 const LINES = ["max", "p95", "p50"];
@@ -64,12 +64,7 @@ export function drawChart(place, points, budget) {
     return made;
   };
   const marks = [0, 0.5, 1].map((part) =>
-    label(
-      part === 0 ? "0" : duration(most * part),
-      LEFT - 6,
-      y(most * part),
-      "y",
-    ),
+    label(part === 0 ? "0" : duration(most * part), LEFT, y(most * part), "y"),
   );
   for (const ago of [60, 30, 0])
     marks.push(

@@ -18,13 +18,14 @@ export class ProfilePanel {
       ariaLabel: "p50, p95 and max of each second",
     });
     this.rows = el("tbody", { id: "profile" });
+    this.budget = el("span", { className: "budget" });
     const legend = el(
       "p",
       { className: "legend" },
       ...["max", "p95", "p50"].map((name) =>
         el("span", { className: name }, name),
       ),
-      el("span", { className: "budget" }, "what a tick may take"),
+      this.budget,
     );
     const head = el(
       "tr",
@@ -54,10 +55,12 @@ export class ProfilePanel {
   draw(room) {
     this.room = room;
     setText(this.heading, `${this.row}, the last minute`);
+    const budget = 1_000_000 / room.tick_rate;
+    setText(this.budget, `a tick may take ${duration(budget)}`);
     const points = room.profile
       .filter((second) => this.row in second.rows)
       .map((second) => ({ ago: second.ago_s, ...second.rows[this.row] }));
-    drawChart(this.chart, points, 1_000_000 / room.tick_rate);
+    drawChart(this.chart, points, budget);
     const latest = new Map();
     for (const second of room.profile) {
       for (const [name, times] of Object.entries(second.rows))

@@ -14,7 +14,8 @@ const FIGURES = [
   "tick",
   "tick p95",
   "version",
-  "saved",
+  "saved version",
+  "saved size",
   "generation",
 ];
 
@@ -98,10 +99,8 @@ export class RoomView {
       last === null ? "–" : duration(last.p95_us),
     );
     setText(this.figures.version, count(room.version));
-    setText(
-      this.figures.saved,
-      `version ${count(room.durable)}, ${bytes(room.saved_bytes)}`,
-    );
+    setText(this.figures["saved version"], count(room.durable));
+    setText(this.figures["saved size"], bytes(room.saved_bytes));
     setText(this.figures.generation, String(room.generation));
   }
 

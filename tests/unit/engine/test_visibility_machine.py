@@ -381,11 +381,11 @@ class Views(RuleBasedStateMachine):
         player, room = client.player, self.room
         sights = self.sights.get(client.link, Sights())
         seen = self.expected(player, sights) if self.room_class.exact else sights.seen
-        expected = {entity.id: entity for entity in seen}
+        expected: dict[int, Any] = {entity.id: entity for entity in seen}
         expected[SHARED_ID] = room.state
         expected[PRIVATE_ID] = room.private(player)
         shipped: Any = client.replica
-        held: Replica = shipped.held
+        held = shipped.held
         assert {id for id in shipped.reader.held if id < FIRST_PRESENCE_ID} == expected.keys()
         for id, entity in expected.items():
             self.check_entity(player, held.get(id), entity)

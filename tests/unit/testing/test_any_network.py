@@ -132,7 +132,10 @@ def check(play: Play) -> None:
         assert set(client.presence) == set(room.presence) == set(PLAYERS)
         for sender in PLAYERS:
             said = [
-                each["n"] for each in client.messages if isinstance(each, dict) and each.get("from") == sender
+                n
+                for message in client.messages
+                if isinstance(message, dict) and message.get("from") == sender
+                if isinstance(n := message["n"], int)
             ]
             assert said == sorted(set(said)), "reliable messages come once, and in order"
 

@@ -248,7 +248,7 @@ class Connections:
             # left behind.
             self.end_presence(link.player)
         else:
-            self._runtime.presence.lose(link.player, self._runtime.now.mono)
+            self._runtime.presence.refuse(link.player, self._runtime.now.mono)
 
     def _drop(self, link: Link) -> None:
         """A connection has ended."""

@@ -57,6 +57,8 @@ class _Entry:
     row: PresenceRow
     # When the last connection ended; None while there is one.
     lost_at: float | None = None
+    # What that was before the connection there is.
+    before: float | None = None
 
     def public(self) -> PresenceEntry:
         row = self.row
@@ -114,7 +116,7 @@ class PresenceBook:
         """Note a connection of a player, or a bot. Returns whether that made a new entry."""
         entry = self._entries.get(player)
         if entry is not None:
-            entry.lost_at = None
+            entry.before, entry.lost_at = entry.lost_at, None
             entry.row.connected = True
             return False
         row = PresenceRow(player=player, name=name, status=status.value, connected=True)
@@ -132,6 +134,15 @@ class PresenceBook:
         if entry is not None and entry.lost_at is None:
             entry.lost_at = mono
             self._just_lost.append(entry)
+
+    def refuse(self, player: str, mono: float) -> None:
+        """Note that the newest connection of a player was not let in: as if it had not been there."""
+        entry = self._entries.get(player)
+        if entry is None or entry.before is None:
+            self.lose(player, mono)
+        else:
+            entry.lost_at = entry.before
+            entry.row.connected = False
 
     def settle(self) -> None:
         """Show who has lost the connection: a tick begins."""

@@ -247,6 +247,29 @@ def test_a_join_over_the_cap_evicts(driver: Driver, monkeypatch: pytest.MonkeyPa
     assert later.closed.code == 4003
 
 
+@pytest.mark.ledger("PRES-13")
+@pytest.mark.parametrize("meta", ["kick", "refuse"])
+def test_a_reconnect_that_on_join_does_not_let_in_shows_nothing(driver: Driver, meta: str) -> None:
+    ann, bob = driver.join("ann"), driver.join("bob")
+    driver.leave(bob)
+    driver.tick()
+    assert ann.replica.presence()["bob"]["connected"] is False
+    entry = next(id for id, held in ann.replica.entities.items() if held.values[0] == "bob")
+    updates = len(ann.replica.updates)
+    driver.advance(6)
+    again = driver.rejoin(bob, meta=meta)
+    assert again.closed is not None
+    assert driver.room.presence["bob"].connected is False
+    driver.join("cy")  # whose state goes out before the next tick
+    driver.tick()
+    told = [operation for update in ann.replica.updates[updates:] for operation in update.operations]
+    shown = [operation.values for operation in told if operation.id == entry]
+    assert all(values == {3: False} for values in shown)  # connected, which it is not
+    assert ann.replica.presence()["bob"]["connected"] is False
+    driver.advance(5)  # the grace goes on from when bob was lost
+    assert "bob" not in driver.room.presence
+
+
 def test_a_slow_join_is_shown_and_its_drop_leaves_after_the_grace(driver: Driver) -> None:
     ann = driver.join("ann")
     bob = driver.join("bob", meta=[Gate()])

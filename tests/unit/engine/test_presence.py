@@ -9,6 +9,7 @@ import pytest
 from playhall.engine.presence import MAX_PRESENCE, PresenceBook, name_in
 from playhall.engine.schema import FIRST_PRESENCE_ID
 from playhall.engine.tracking import Tracker
+from playhall.engine.updates import Change
 from playhall.room import Connection, Entity, PresenceEntry, Room, Schema
 from tests.support.rooms import Driver, Gate
 
@@ -263,8 +264,8 @@ def test_a_reconnect_that_on_join_does_not_let_in_shows_nothing(driver: Driver, 
     driver.join("cy")  # whose state goes out before the next tick
     driver.tick()
     told = [operation for update in ann.replica.updates[updates:] for operation in update.operations]
-    shown = [operation.values for operation in told if operation.id == entry]
-    assert all(values == {3: False} for values in shown)  # connected, which it is not
+    shown = [operation for operation in told if operation.id == entry]
+    assert all(operation == Change(entry, {3: False}) for operation in shown)  # connected, which it is not
     assert ann.replica.presence()["bob"]["connected"] is False
     driver.advance(5)  # the grace goes on from when bob was lost
     assert "bob" not in driver.room.presence

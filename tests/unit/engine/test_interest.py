@@ -106,9 +106,9 @@ def test_what_has_no_position_is_keyed_everywhere() -> None:
     assert keys(placed, Dot()) == [EVERYWHERE]
 
 
-@pytest.mark.ledger("Q-36")
 @pytest.mark.parametrize("where", [math.nan, math.inf, -math.inf])
 def test_what_is_nowhere_has_no_key(where: float) -> None:
+    # Decision Q-36.
     plain = grid(cell_size=10, range=1e9, around=at(0, 0))
     assert keys(plain, Dot(x=where)) == []
     assert keys(plain, Dot(y=where)) == []

@@ -381,8 +381,8 @@ def test_each_part_of_a_combination_keeps_its_own_rule(prefix: str) -> None:
 # Margins
 
 
-@pytest.mark.ledger("Q-80", "F18")
 def test_with_a_margin_what_moves_to_and_fro_stays() -> None:
+    # Field log F18, 1; decision Q-80.
     driver = room_with(grid(cell_size=10, range=50, margin=1, around=lambda room, conn: conn.point))
     dot = driver.room.entities.add(Dot(x=60))
     ann = driver.join("ann")
@@ -429,8 +429,8 @@ def test_a_margin_is_for_what_the_grid_showed_until_now() -> None:
     assert seen(ann) == set(), "another entity of the same id"
 
 
-@pytest.mark.ledger("F18")
 def test_who_looks_elsewhere_and_back_within_a_tick_is_told_nothing() -> None:
+    # Field log F18, 3.
     driver = room_with(combine(near(), near(prefix="b:")))
     driver.room.entities.add(Dot())
     ann = driver.join("ann")
@@ -450,9 +450,9 @@ def test_who_looks_elsewhere_and_back_within_a_tick_is_told_nothing() -> None:
     assert [type(operation) for operation in told(ann)] == [Enter]
 
 
-@pytest.mark.ledger("F18")
 @pytest.mark.parametrize("then", ["changes", "is deleted", "is replaced"])
 def test_what_leaves_and_comes_back_while_nothing_is_sent_is_shown_once(then: str) -> None:
+    # Field log F18, 2.
     driver = room_with(near())
     dot = driver.room.entities.add(Dot(x=10))
     ann = driver.join("ann", credit=1)
@@ -640,8 +640,8 @@ def test_what_a_join_gives_to_others_or_takes_from_them_is_told_at_once() -> Non
 # Byte budgets
 
 
-@pytest.mark.ledger("Q-81")
 def test_with_a_budget_changes_wait_merge_and_all_arrive() -> None:
+    # Decision Q-81.
     # Each change of x takes 6 bytes: tick after tick there are bytes for three or four of ten.
     driver = room_with(Asked(Limit(99, priority=lambda room, conn, entity: -entity.id, bytes_per_second=400)))
     dots = [driver.room.entities.add(Dot()) for _ in range(10)]

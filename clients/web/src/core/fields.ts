@@ -32,6 +32,8 @@ export interface Field {
 
 export const MAX_STR_BYTES = 16_384;
 export const MAX_BYTES_BYTES = 49_152;
+/** The most bytes that the fields of an entity may take together. */
+export const MAX_ENTITY_BYTES = 61_376;
 
 /** How values of one field travel. `write` throws TypeError or RangeError for a value that does not fit. */
 export interface FieldCodec {
@@ -205,11 +207,28 @@ export function codecOf(field: Field): FieldCodec {
   return codec;
 }
 
+const SIZES: Readonly<Partial<Record<FieldType, number>>> = {
+  ...{ bool: 1, u8: 1, i8: 1, q8: 1, u16: 2, i16: 2, q16: 2 },
+  ...{ u32: 4, i32: 4, f32: 4, f64: 8 },
+};
+
+/** How many bytes a value that a field holds takes on the wire. */
+export function sizeOf(type: FieldType, value: unknown): number {
+  const fixed = SIZES[type];
+  if (fixed !== undefined) return fixed;
+  const bytes =
+    value instanceof Uint8Array ? value : encodeUtf8(type === "json" ? JSON.stringify(value) : String(value));
+  return bytes.length + (bytes.length < 2 ** 7 ? 1 : bytes.length < 2 ** 14 ? 2 : 3);
+}
+
 /** Whether two values of one field are the same: floats by their bits, bytes and JSON by what is in them. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   if (Array.isArray(a) !== Array.isArray(b)) return false;
+  if (a instanceof Uint8Array && b instanceof Uint8Array) {
+    return a.length === b.length && a.every((byte, at) => byte === b[at]);
+  }
   const keys = Object.keys(a);
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
   return (

@@ -1,7 +1,7 @@
 // What this player writes: the writable fields of its entities and private state, and its status. A write shows at once
 // and waits to be sent, at most once per room tick. Times are in milliseconds.
 
-import { isSame, MAX_BYTES_BYTES, patched } from "./fields.js";
+import { isSame, MAX_BYTES_BYTES, MAX_ENTITY_BYTES, patched, sizeOf } from "./fields.js";
 import type { Cell, Home } from "./handles.js";
 import { formatJson } from "./json.js";
 import { encodeWrite, MAX_WRITE_BYTES, type OwnerWrite } from "./play_frames.js";
@@ -17,8 +17,7 @@ const ENTRY_BYTES = 47;
 
 interface Unsent {
   readonly cell: Cell;
-  /** How many bytes the value of each takes. */
-  readonly fields: Map<number, number>;
+  readonly fields: Set<number>;
 }
 
 export class Writes implements Home {
@@ -91,37 +90,34 @@ export class Writes implements Home {
     if (!cell.kind.fields[field]!.writable) {
       throw new TypeError(`${where} is the room's and cannot be written here; send the room a message instead`);
     }
-    if (!this.#owns(cell)) {
+    if (cell.owner !== this.#player) {
       throw new TypeError(`${where} cannot be written: the entity is ${cell.owner ?? "the room"}'s`);
     }
-  }
-
-  #owns(cell: Cell): boolean {
-    return cell.kind === Presence ? cell.values[0] === this.#player : cell.owner === this.#player;
   }
 
   /** Hold what the room will hold, as the codec makes it: rounded, copied and frozen. */
   #set(cell: Cell, field: number, value: unknown): void {
     const codec = cell.kind.codecs[field]!;
-    const writer = new Writer();
     try {
+      const writer = new Writer();
       codec.write(writer, value);
+      const bytes = writer.finish();
+      const written = codec.read(new Reader(bytes));
+      if (isSame(written, cell.values[field])) return;
+      checkSize(cell, field, bytes.length);
+      cell.values[field] = written;
     } catch (error) {
       const { message } = error as Error;
       throw new (error instanceof RangeError ? RangeError : TypeError)(`${nameOf(cell, field)}: ${message}`);
     }
-    const bytes = writer.finish();
-    const written = codec.read(new Reader(bytes));
-    if (isSame(written, cell.values[field])) return;
-    cell.values[field] = written;
-    if (this.#isOpen) this.#note(cell, field, bytes.length);
+    if (this.#isOpen) this.#note(cell, field);
   }
 
-  #note(cell: Cell, field: number, bytes: number): void {
+  #note(cell: Cell, field: number): void {
     const isFirst = this.#unsent.size === 0;
     let entry = this.#unsent.get(cell.id);
-    if (entry === undefined) this.#unsent.set(cell.id, (entry = { cell, fields: new Map() }));
-    entry.fields.set(field, bytes);
+    if (entry === undefined) this.#unsent.set(cell.id, (entry = { cell, fields: new Set() }));
+    entry.fields.add(field);
     if (isFirst) this.#wrote();
   }
 
@@ -160,28 +156,15 @@ export class Writes implements Home {
     this.postpone(now);
     const writes: OwnerWrite[] = [];
     let left = MAX_WRITE_BYTES - HEAD_BYTES;
-    for (const { cell, fields } of this.#unsent.values()) {
-      const bytes = ENTRY_BYTES + [...fields.values()].reduce((sum, each) => sum + each, 0);
-      if (bytes > left && writes.length > 0) break;
-      left -= bytes;
-      writes.push(this.#takeEntity(cell, fields));
+    for (const [id, { cell, fields }] of this.#unsent) {
+      left -= ENTRY_BYTES + [...fields].reduce((sum, field) => sum + fieldSize(cell, field), 0);
+      if (left < 0) break;
+      this.#unsent.delete(id);
+      const { kind } = cell;
+      const values = Object.fromEntries([...fields].map((field) => [kind.fields[field]!.name, cell.values[field]]));
+      writes.push({ id, number: this.#numberOf(cell), kind, values });
     }
     return encodeWrite(seen, writes);
-  }
-
-  /** All fields of an entity; the first of them, if it has grown over what a room lets one have. */
-  #takeEntity(cell: Cell, fields: Map<number, number>): OwnerWrite {
-    const { id, kind } = cell;
-    const values: Record<string, unknown> = {};
-    let left = MAX_WRITE_BYTES - HEAD_BYTES - ENTRY_BYTES;
-    for (const [field, bytes] of fields) {
-      if (bytes > left) continue;
-      left -= bytes;
-      values[kind.fields[field]!.name] = cell.values[field];
-      fields.delete(field);
-    }
-    if (fields.size === 0) this.#unsent.delete(id);
-    return { id, number: this.#numberOf(cell), kind, values };
   }
 
   /** A kind listed twice has two numbers: one as an entity's, one as private state's. */
@@ -193,4 +176,17 @@ export class Writes implements Home {
 
 function nameOf({ kind, id }: Cell, field: number): string {
   return `${kind.name} ${id}: ${kind.fields[field]!.name}`;
+}
+
+function fieldSize({ kind, values }: Cell, field: number): number {
+  return sizeOf(kind.fields[field]!.type, values[field]);
+}
+
+/** RangeError where an entity would be too large for the room, with so many bytes in a field. */
+function checkSize(cell: Cell, field: number, bytes: number): void {
+  if (bytes <= fieldSize(cell, field)) return;
+  const others = [...cell.values.keys()].filter((other) => other !== field);
+  const size = others.reduce((sum, other) => sum + fieldSize(cell, other), bytes);
+  if (size > MAX_ENTITY_BYTES)
+    throw new RangeError(`the entity would have ${size} bytes; ${MAX_ENTITY_BYTES} is the most`);
 }

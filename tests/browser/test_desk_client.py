@@ -23,6 +23,16 @@ _CALL = """async ([name, args]) => {
 }"""
 # The name of what an expression throws, or null.
 _THROWN = "() => {{ try {{ {0}; return null; }} catch (error) {{ return error.name; }} }}"
+# Sockets are the page's to break.
+_KEEP_SOCKETS = """
+    window.sockets = [];
+    window.WebSocket = class extends WebSocket {
+        constructor(...args) {
+            super(...args);
+            sockets.push(this);
+        }
+    };
+"""
 _PEN = "room.entities.mine(Pen)[0]"
 
 
@@ -107,6 +117,38 @@ def test_what_a_player_writes_is_shown_at_once_seen_by_others_and_clamped_by_the
     ann.evaluate(f"{_PEN}.patch('ink', 3, Uint8Array.of(7))")
     bob.wait_for_function(f"room.entities.get(Pen, {pen}).ink.join() === '0,0,0,7'")
     assert ann.evaluate(_THROWN.format(f"{_PEN}.colour = 1")) == "TypeError"
+
+
+@pytest.mark.ledger("OWN-18", "RECO-03")
+def test_what_is_written_while_the_connection_is_lost_is_gone_with_the_rooms_values_back(
+    desk: DevServer, new_context: NewContext
+) -> None:
+    context = new_context()
+    context.add_init_script(_KEEP_SOCKETS)
+    ann, bob = enter(context, desk, "drops"), enter(new_context(), desk, "drops")
+    pen = ann.evaluate(f"(window.pen = {_PEN}, pen.x = 40, room.private.volume = 4, pen.id)")
+    bob.wait_for_function(f"room.entities.get(Pen, {pen})?.x === 40")
+
+    ann.evaluate(
+        """() => {
+            room.on('disconnected', () => {
+                pen.x = 77;
+                room.private.volume = 7;
+                room.presence.setStatus('offline');
+                window.shown = [pen.x, room.private.volume, room.presence.get(room.player).status];
+            });
+            room.on('restored', () => (window.restored = true));
+            sockets.at(-1).close();
+        }"""
+    )
+    ann.wait_for_function("window.restored")
+    assert ann.evaluate("shown") == [77, 7, "offline"]
+    same = "pen === room.entities.get(pen.id)"
+    held = f"[pen.x, room.private.volume, room.presence.get(room.player).status, {same}]"
+    assert ann.evaluate(held) == [40, 4, None, True]
+    assert ann.evaluate("told") == [["change", pen, "x"], ["correct", pen, "x"]]
+    ann.evaluate("pen.x = 41")
+    bob.wait_for_function(f"room.entities.get(Pen, {pen}).x === 41")
 
 
 @pytest.mark.ledger("OWN-21")

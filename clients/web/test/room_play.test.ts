@@ -153,7 +153,7 @@ describe("playing", () => {
     ]);
   });
 
-  test("[MSG-04] unreliable messages go as such, and are dropped while the connection is backed up", async () => {
+  test("unreliable messages go as such, and are dropped while the connection is backed up", async () => {
     const server = new Server();
     const room = new RoomClient(server.options);
     const heard: unknown[] = [];

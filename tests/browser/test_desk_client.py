@@ -59,7 +59,6 @@ def call(page: Page, name: str, args: dict[str, Any] | None = None) -> dict[str,
     return answer
 
 
-@pytest.mark.ledger("CALL-16")
 def test_a_call_is_answered_with_what_it_changed_seen_and_refused_with_its_code(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -76,7 +75,6 @@ def test_a_call_is_answered_with_what_it_changed_seen_and_refused_with_its_code(
     assert call(page, "buy", {"item": "ring"})["reply"] == 1
 
 
-@pytest.mark.ledger("CALL-16")
 def test_a_call_whose_connection_is_lost_fails_without_an_answer(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -91,7 +89,7 @@ def test_a_call_whose_connection_is_lost_fails_without_an_answer(
     assert (lost["isOurs"], lost["code"]) == (True, 0)
 
 
-@pytest.mark.ledger("OWN-11", "OWN-16", "OWN-17")
+@pytest.mark.ledger("OWN-11", "OWN-17")
 def test_what_a_player_writes_is_shown_at_once_seen_by_others_and_clamped_by_the_room(
     desk: DevServer, new_context: NewContext
 ) -> None:
@@ -119,7 +117,6 @@ def test_what_a_player_writes_is_shown_at_once_seen_by_others_and_clamped_by_the
     assert ann.evaluate(_THROWN.format(f"{_PEN}.colour = 1")) == "TypeError"
 
 
-@pytest.mark.ledger("OWN-18", "RECO-03")
 def test_what_is_written_while_the_connection_is_lost_is_gone_with_the_rooms_values_back(
     desk: DevServer, new_context: NewContext
 ) -> None:

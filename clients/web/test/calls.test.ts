@@ -70,7 +70,7 @@ describe("calls", () => {
     expect(caller.names()).toEqual(["updated", "answered"]);
   });
 
-  test("[CALL-16] the room's error keeps its code and text: 422 for one of room code", () => {
+  test("the room's error keeps its code and text: 422 for one of room code", () => {
     const caller = new Caller();
     const [refused, unknown, many] = [caller.call("buy"), caller.call("nothing"), caller.call("buy")];
     caller.receive(

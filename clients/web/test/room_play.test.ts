@@ -21,7 +21,7 @@ import {
 fakeBrowser();
 
 describe("playing", () => {
-  test("[CALL-13] [CALL-14] [CALL-17] call resolves to the reply, and rejects with the code of what went wrong", async () => {
+  test("[CALL-13] [CALL-14] [CALL-16] [CALL-17] call resolves to the reply, and rejects with the code of what went wrong", async () => {
     const server = new Server();
     const room = new RoomClient(server.options);
     expect(() => room.call("buy", { item: "ring" })).toThrow(PlayhallError);

@@ -74,4 +74,4 @@ def _may_leave(link: Link | None, after: Moment | None, durable: int) -> bool:
         return True
     if after is None or durable < after.record:
         return False
-    return link is None or (not link.view.fresh and link.view.version >= after.version)
+    return link is None or link.view.version >= after.version

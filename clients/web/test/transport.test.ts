@@ -9,6 +9,7 @@ class FakeSocket {
   static made: FakeSocket[] = [];
   readyState = 0;
   binaryType = "";
+  bufferedAmount = 0;
   readonly sent: unknown[] = [];
   readonly closed: unknown[] = [];
   onopen: () => void = () => undefined;
@@ -118,6 +119,18 @@ describe("discovery", () => {
 });
 
 describe("a WebSocket", () => {
+  test("tells what has not left yet, of a socket that is open", async () => {
+    const transport = dialer()(handlers());
+    expect(transport.unsentBytes).toBe(0);
+    await settle();
+    const [socket] = FakeSocket.made as [FakeSocket];
+    socket.open();
+    socket.bufferedAmount = 7;
+    expect(transport.unsentBytes).toBe(7);
+    socket.readyState = 3;
+    expect(transport.unsentBytes).toBe(0);
+  });
+
   test("carries frames both ways, and its close", async () => {
     const told = handlers();
     const transport = dialer()(told);

@@ -91,7 +91,8 @@ class WebSocketTransport implements Transport {
   }
 
   get unsentBytes(): number {
-    return this.#socket?.bufferedAmount ?? 0;
+    // What a socket that is gone held back never leaves.
+    return this.#socket?.readyState === WebSocket.OPEN ? this.#socket.bufferedAmount : 0;
   }
 
   close(code: number, reason: string): void {

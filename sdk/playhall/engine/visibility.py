@@ -234,7 +234,6 @@ class Visibility:
 
     def _look_at_presence(self, link: Link, sight: Sight) -> bool:
         """Look at who is in the room. Returns whether the link sees anybody else than before."""
-        before = len(sight.visible)
         moved = False
         for tracked, entry in self._entries:
             seen = self._sees_presence(link, tracked, entry)
@@ -242,7 +241,7 @@ class Visibility:
                 sight.visible[tracked.id], moved = tracked, True
             elif not seen and sight.visible.pop(tracked.id, None) is not None:
                 moved = True
-        return moved or len(sight.visible) != before
+        return moved
 
     def _find(self, link: Link, sight: Sight, keyed: Keyed) -> dict[int, Tracked]:
         """Return what interest shows a link, before the limit."""

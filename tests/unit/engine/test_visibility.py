@@ -689,6 +689,39 @@ def test_a_budget_holds_back_what_enters_and_never_what_leaves_or_is_owned() -> 
     assert {operation.id for operation in told(ann)} >= shown
 
 
+def test_with_a_budget_a_change_of_hands_is_told_at_once() -> None:
+    driver = room_with(Asked(Limit(99, priority=lambda room, conn, entity: 0, bytes_per_second=1)))
+    dots = [driver.room.entities.add(Dot()) for _ in range(3)]
+    ann = driver.join("ann")
+    for dot in dots:
+        dot.x = 5
+    driver.tick()
+    assert len(told(ann)) == 1
+    driver.room.entities.set_owner(dots[2], "bob")
+    driver.tick()
+    assert told(ann) == [Change(dots[2].id, {0: 5.0}), Owner(dots[2].id, "bob")]
+
+
+def test_two_with_budgets_are_told_what_each_lacks() -> None:
+    def priority(room: Any, conn: Seat, entity: Dot) -> float:
+        return entity.id if conn.player == "ann" else -entity.id
+
+    interest = Asked(Limit(99, priority=priority, bytes_per_second=1))
+    driver = room_with(interest)
+    dots = [driver.room.entities.add(Dot()) for _ in range(2)]
+    ann, bob = driver.join("ann"), driver.join("bob")
+    for dot in dots:
+        dot.x = 5
+    driver.tick()
+    assert [told(client)[0].id for client in (ann, bob)] == [dots[1].id, dots[0].id]
+    for dot in dots:
+        dot.y = 6
+    interest.limit = Limit(99, priority=priority, bytes_per_second=10_000)
+    driver.tick()
+    for client in (ann, bob):
+        assert [(row["x"], row["y"]) for row in client.replica.of_kind(Dot).values()] == [(5.0, 6.0)] * 2
+
+
 def test_a_resume_of_a_view_with_a_budget_brings_all_it_holds_up_to_date() -> None:
     driver = room_with(Asked(Limit(99, priority=lambda room, conn, entity: 0, bytes_per_second=20)))
     dots = [driver.room.entities.add(Dot()) for _ in range(8)]

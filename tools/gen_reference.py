@@ -1,14 +1,16 @@
 """Generate docs/reference/{room,client,testing}.md from the docstrings and types of the public modules.
 
 Everything a module exports must have a docstring, and so must every public function of what it exports; what
-lacks one ends the run with a list. An attribute is shown if it has one, or if its class's names it in
-backticks. Griffe reads the source without importing it. What stands under
-`if TYPE_CHECKING:` is what type checkers and authors see, so that is what is shown.
+lacks one ends the run with a list. An attribute is shown if it has one; the fields of a dataclass are shown
+with the class. What says "For the engine itself." (the client, the harness) is left out. Griffe reads the
+source without importing it. What stands under `if TYPE_CHECKING:` is what type checkers and authors see, so
+that is what is shown.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ MODULES = ("room", "client", "testing")
 # Special methods that say how a thing is used.
 SPECIAL = ("__init__", "__await__", "__aenter__", "__len__", "__iter__", "__contains__", "__getitem__")
 WIDTH = 108
+INTERNAL = re.compile(r"\bFor the (engine|client|harness)\s+itself\.")
 
 
 class _AsCheckersSee(ast.NodeTransformer):
@@ -82,21 +85,30 @@ class Page:
     def _entry(self, name: str, target: griffe.Object) -> str:
         text = f"\n## {name}\n\n{_block(_declaration(name, target))}\n{self._doc_of(target, name)}"
         if isinstance(target, griffe.Class):
+            inherited: dict[str, list[str]] = {}
             for owner, member in _members(target):
-                text += self._member(name, owner, member)
+                if owner is not target and owner.path in self.elsewhere:
+                    inherited.setdefault(owner.path, []).append(member.name)
+                else:
+                    text += self._member(name, owner, member)
+            for path, names in inherited.items():
+                text += self._inherited(path, names)
         return text
 
+    def _inherited(self, path: str, names: list[str]) -> str:
+        page, of = self.elsewhere[path], path.rpartition(".")[2]
+        links = ", ".join(f"[{name}]({page}#{of.lower()}{name.lower()})" for name in names if name[0] != "_")
+        return f"\nFrom [{of}]({page}#{of.lower()}): {links}.\n"
+
     def _member(self, of: str, owner: griffe.Class, member: griffe.Object) -> str:
-        title = f"{of}.{member.name}"
-        special = member.name.startswith("__")
-        doc = _doc(member)
-        named = f"`{member.name}`" in (_doc(owner) or "")
+        makes = member.name == "__init__"
+        title = f"{of}()" if makes else f"{of}.{member.name}"
         is_field = isinstance(member, griffe.Attribute) and "property" not in member.labels
-        if doc is None and (special or (is_field and not named)):
+        doc = _doc(member)
+        if doc is None and (is_field or member.name in SPECIAL):
             return ""
-        if doc is None and is_field:
-            return f"\n### {title}\n\n{_block(_declaration(member.name, member))}\n"
-        return f"\n### {title}\n\n{_block(_declaration(member.name, member))}\n" + (
+        name = of if makes else member.name
+        return f"\n### {title}\n\n{_block(_declaration(name, member))}\n" + (
             f"\n{doc}\n" if doc else self._lacks(title, owner)
         )
 
@@ -125,6 +137,9 @@ def _members(of: griffe.Class) -> Iterator[tuple[griffe.Class, griffe.Object]]:
             public = not name.startswith("_") or name in SPECIAL
             if not public or name in seen or isinstance(member, griffe.Alias):
                 continue
+            if INTERNAL.search(_doc(member) or ""):
+                seen.add(name)
+                continue
             seen.add(name)
             if isinstance(member, griffe.Function | griffe.Attribute):
                 yield owner, member
@@ -140,8 +155,7 @@ def _bases(of: griffe.Class) -> list[griffe.Class]:
 def _declaration(name: str, thing: griffe.Object) -> str:
     match thing:
         case griffe.Class():
-            bases = ", ".join(str(base) for base in thing.bases)
-            return f"class {name}({bases})" if bases else f"class {name}"
+            return _class(name, thing)
         case griffe.Function():
             versions = thing.overloads or [thing]
             return "\n".join(_signature(name, each) for each in versions)
@@ -150,10 +164,43 @@ def _declaration(name: str, thing: griffe.Object) -> str:
     raise SystemExit(f"gen_reference: {thing.path} is of a kind that has no place here")
 
 
+def _class(name: str, thing: griffe.Class) -> str:
+    bases = ", ".join(str(base) for base in thing.bases)
+    head = f"class {name}({bases})" if bases else f"class {name}"
+    if "dataclass" not in thing.labels:
+        return head
+    fields = [
+        _attribute(field, member)
+        for field, member in thing.members.items()
+        if isinstance(member, griffe.Attribute) and not _is_property(member)
+        if field == "_" or not field.startswith("_")
+    ]
+    return f"{head}:\n" + "\n".join(f"    {field}" for field in fields)
+
+
+def _is_property(attribute: griffe.Attribute) -> bool:
+    return "property" in attribute.labels
+
+
 def _attribute(name: str, attribute: griffe.Attribute) -> str:
+    if str(attribute.annotation) == "TypeAlias":
+        return _alias(name, str(attribute.value))
     annotation = "" if attribute.annotation is None else f": {attribute.annotation}"
-    shown = attribute.value is not None and "property" not in attribute.labels
+    # What `__init__` puts there is no default.
+    shown = "instance-attribute" not in attribute.labels or "class-attribute" in attribute.labels
+    shown = shown and attribute.value is not None and not _is_property(attribute)
     return f"{name}{annotation}" + (f" = {attribute.value}" if shown else "")
+
+
+def _alias(name: str, value: str) -> str:
+    """Return an alias as authors think of it: text as code, of a field's type what it is to a checker."""
+    tree = ast.parse(value, mode="eval").body
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        value = tree.value
+    if isinstance(tree, ast.Subscript) and ast.unparse(tree.value) == "Annotated":
+        assert isinstance(tree.slice, ast.Tuple)
+        value = f"Annotated[{ast.unparse(tree.slice.elts[0])}, ...]"
+    return f"{name} = {value}"
 
 
 def _signature(name: str, function: griffe.Function) -> str:
@@ -173,12 +220,14 @@ def _signature(name: str, function: griffe.Function) -> str:
         last = index + 1 == len(kinds) or kinds[index + 1] is not griffe.ParameterKind.positional_only
         if kind is griffe.ParameterKind.positional_only and last:
             parts.append("/")
-    word = "async def" if "async" in function.labels else "def"
+    word = "async def " if "async" in function.labels else "def "
     returns = "" if function.returns is None else f" -> {function.returns}"
-    line = f"{word} {name}({', '.join(parts)}){returns}"
+    if function.name == "__init__":
+        word = returns = ""
+    line = f"{word}{name}({', '.join(parts)}){returns}"
     if len(line) <= WIDTH:
         return line
-    return f"{word} {name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returns}"
+    return f"{word}{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returns}"
 
 
 def _parameter(parameter: griffe.Parameter) -> str:

@@ -51,11 +51,6 @@ class RoomClient(Generic[S, P]):
 
     Nothing happens until `ready` is awaited, so listeners that are added before hear of the first state
     too. Each listener is called once the whole of an update is in; what one raises is logged.
-
-    `url` is the site's origin. `type` is the room's type, left off for the default. `token` is a player
-    token, or a guest token of before; without one the player is a new guest. `timeout` is for the first
-    connect alone. `simulate` is a network to try the game on: frames take the time it says, and unreliable
-    messages get lost. It is for routers on this machine, and raises ValueError for others.
     """
 
     def __init__(
@@ -71,6 +66,13 @@ class RoomClient(Generic[S, P]):
         simulate: Net | None = None,
         dial: Dial | None = None,
     ) -> None:
+        """`url` is the site's origin, like "http://127.0.0.1:7350".
+
+        `type` is the room's type, left off for the default. `token` is a player token, or a guest token of
+        before; without one the player is a new guest. `timeout` is seconds, and for the first connect alone.
+        `simulate` is a network to try the game on, for routers on this machine: ValueError for others. `dial`
+        makes connections otherwise than by WebSocket.
+        """
         if dial is None:
             _check_origin(url)
             # Imported here because most who import this module test rooms, and need no network.
@@ -105,8 +107,10 @@ class RoomClient(Generic[S, P]):
         self._early: list[Message] = []
         self._early_until = math.inf
         self._tick = Listeners[[int]]()
-        self.entities = ClientEntities(self._core)
-        self.presence = ClientPresence(self._core)
+        self.entities: ClientEntities = ClientEntities(self._core)
+        """The entities this client sees."""
+        self.presence: ClientPresence = ClientPresence(self._core)
+        """Who is in the room."""
         self._core.replica.writes.on_unsent = self._pump
 
     def _rng(self) -> Callable[[], float]:
@@ -218,7 +222,7 @@ class RoomClient(Generic[S, P]):
 
     @property
     def stats(self) -> Stats:
-        """Bytes sent and received, by kind of frame."""
+        """Bytes by kind of frame, in two counters: `stats.sent["message"]`, `stats.received["update"]`."""
         return self._core.stats
 
     def server_tick(self) -> float:
@@ -227,12 +231,15 @@ class RoomClient(Generic[S, P]):
 
     @property
     def state(self) -> S:
-        """The shared state."""
+        """The shared state; None where the schema has none. Raises PlayhallError before the first state."""
         return cast(S, self._singleton(SHARED_ID, self._core.schema.state))
 
     @property
     def private(self) -> P:
-        """The player's private state."""
+        """The player's private state; None where the schema has none.
+
+        Raises PlayhallError before the first state.
+        """
         return cast(P, self._singleton(PRIVATE_ID, self._core.schema.private))
 
     def _singleton(self, id: int, kind: Kind | None) -> Entity | None:
@@ -371,7 +378,7 @@ class connect(Generic[S, P]):  # noqa: N801 - used as a function: await it, or e
     """Connect to a room: `room = await connect(...)`, or `async with connect(...) as room`, which leaves.
 
     Done once the first state is in. Raises PlayhallError: at once where the answer is final, else after
-    `timeout` seconds of trying. The parameters are those of RoomClient.
+    `timeout` seconds of trying.
     """
 
     def __init__(
@@ -386,6 +393,7 @@ class connect(Generic[S, P]):  # noqa: N801 - used as a function: await it, or e
         timeout: float = 30.0,
         simulate: Net | None = None,
     ) -> None:
+        """The parameters are those of RoomClient."""
         self._client = RoomClient(
             url,
             project=project,

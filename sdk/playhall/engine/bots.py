@@ -269,7 +269,10 @@ def revive(cls: type[Bot], data: bytes) -> Bot:
 
 
 class Bots:
-    """`room.bots`: the players that the room's own code drives, in the order they were added."""
+    """`room.bots`: the players that the room's own code drives, in the order they were added.
+
+    Iteration and `len()` are of them all.
+    """
 
     def __init__(self, bots: BotBook) -> None:
         self._bots = bots

@@ -56,7 +56,7 @@ class Connection:
     @final
     @property
     def meta(self) -> JsonIn:
-        """The token's `meta` claim, or None."""
+        """The `meta` claim of the player's token, as your backend wrote it; None for guests."""
         return self._meta
 
     @final

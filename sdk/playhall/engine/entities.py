@@ -17,7 +17,8 @@ E = TypeVar("E", bound=Entity)
 class Entities:
     """The room's entities.
 
-    A handle is the entity: `is` holds, and a deleted one raises DeadEntityError when touched.
+    A handle is the entity: `is` holds, and a deleted one raises DeadEntityError when touched. Iteration,
+    `len()` and `in` are of all of them.
     """
 
     def __init__(self, store: EntityStore) -> None:
@@ -25,6 +26,8 @@ class Entities:
 
     def add(self, entity: E, *, owner: str | None = None, id: int | None = None, once: bool = False) -> E:
         """Put a new entity in the room, and return it.
+
+        `id` is a number from 2 to 2**31 - 1; by default the next one that was never used.
 
         With `once`, return the owner's first entity of that kind instead where there is one: after a crash,
         on_join meets what it made before. Raises ValueError for an id that is taken, a kind that is full or

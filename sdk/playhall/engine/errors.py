@@ -25,33 +25,35 @@ __all__ = [
 
 
 class PlayhallError(Exception):
-    """What a client gets where Playhall or a room says no.
-
-    `code` is a close code, or a call's: 422 for what the room answered, 0 for no answer. `message` says why.
-    """
+    """What a client gets where Playhall or a room says no."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
-        self.code = code
-        self.message = message
+        self.code: int = code
+        """A close code (4000 and above), or a call's: 422 for a no of the room, 404 for a call it does not
+        know, 429 for too many at once, 0 for no answer.
+        """
+        self.message: str = message
+        """Says why, for people. Programs look at the code."""
 
 
 class FieldError(ValueError):
-    """A value does not fit its field. The write changed nothing.
-
-    `kind` and `field` are names, `reason` is for people; `id` is None before the entity is added.
-    """
+    """A value does not fit its field. The write changed nothing."""
 
     def __init__(self, kind: str, id: int | None, field: str, reason: str) -> None:
         super().__init__(f"{kind} {'(not added)' if id is None else id}: {field}: {reason}")
-        self.kind = kind
-        self.id = id
-        self.field = field
-        self.reason = reason
+        self.kind: str = kind
+        """The kind's name."""
+        self.id: int | None = id
+        """The entity's; None before it is added."""
+        self.field: str = field
+        """The field's name."""
+        self.reason: str = reason
+        """What is wrong, for people."""
 
 
 class FieldTypeError(FieldError, TypeError):
-    """A value is not of the type its field has."""
+    """A value is not of the type its field has. It is a TypeError as well."""
 
 
 class DeadEntityError(RuntimeError):
@@ -59,7 +61,10 @@ class DeadEntityError(RuntimeError):
 
 
 class ReadOnlyError(TypeError):
-    """The writer may not write this field of this entity."""
+    """A client wrote what it may not: only writable fields of entities that its player owns are its own.
+
+    Nothing was changed.
+    """
 
 
 class ProtocolError(ValueError):

@@ -438,7 +438,7 @@ i32: TypeAlias = Annotated[int, msgspec.Meta(ge=I32.lo, le=I32.hi), I32]
 f32: TypeAlias = Annotated[float, F32]
 """A float of four bytes. Writes are rounded to it, in the room as in clients; what overflows is refused."""
 f64: TypeAlias = Annotated[float, F64]
-"""A float of eight bytes."""
+"""A float of eight bytes, as Python's own."""
 Json = Annotated[T, JSON]
 """Anything JSON encodes, in at most 16 KB; T is for checkers. Assign it, do not change it in place."""
 writable = Annotated[T, WRITABLE]
@@ -453,5 +453,8 @@ def q8(lo: float, hi: float) -> QuantisedType:
 
 
 def q16(lo: float, hi: float) -> QuantisedType:
-    """A float in 65,535 steps and two bytes: `x: Annotated[float, q16(0, 2000)]`."""
+    """A float in 65,535 equal steps from `lo` to `hi`, in two bytes: `x: Annotated[float, q16(0, 2000)]`.
+
+    A write goes to the nearest step, in the room as in clients; one out of bounds is refused.
+    """
     return QuantisedType(16, lo, hi)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     @dataclass_transform(kw_only_default=True, frozen_default=True)
     class Input:
-        """Base of the compact input. Immutable, compared by value; a field without a default is required."""
+        """Base of the compact input: what a player holds down, sent each tick in a few bytes.
+
+        Its fields are as those of entities. Immutable, compared by value; one without a default is required.
+        """
 
         _spec: ClassVar[KindSpec]
         _values: tuple[Any, ...]

@@ -200,7 +200,16 @@ if TYPE_CHECKING:
 
     @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(local,))
     class Entity:
-        """Base of every kind. Fields are annotations; `is` tells whether two handles are one entity."""
+        """Base of every kind: `class Dot(Entity): x: f32`. Fields are annotations, with or without defaults.
+
+        Class keywords: `kind=` is the kind's name, else the class's in snake case; `hidden=True` keeps its
+        entities in the room; `max=` is how many there may be at once, 65,536 by default; `abstract=True`
+        makes a base of fields that is no kind. What cannot be a kind raises TypeError where it is made.
+
+        An entity is a handle: `is` tells whether two are one. The constructor takes fields by name and raises
+        FieldError; what is left out has its default, else its type's zero. A misspelt field raises
+        AttributeError.
+        """
 
         kind: ClassVar[str]
         _spec: ClassVar[KindSpec]
@@ -226,7 +235,10 @@ if TYPE_CHECKING:
 
         @final
         def patch(self, field: str, offset: int, data: bytes) -> None:
-            """Write a range of a bytes field; a gap before it is filled with zeros."""
+            """Write a range of a bytes field; a gap before it is filled with zeros.
+
+            Only the range travels. Raises FieldError where the field is no bytes, or would have over 49,152.
+            """
 
 else:
     _SLOTS = frozenset({"_home", "_id", "_owner", "_size", "_spec", "_values"})

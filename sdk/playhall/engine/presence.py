@@ -43,7 +43,11 @@ _UNSET: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class PresenceEntry:
-    """What is known of a player who is in the room."""
+    """What is known of a player who is in the room. A value: a change makes a new one.
+
+    `status` is JSON of at most 1 KB, None at first. `connected` is False for up to 10 s after the player's
+    last connection was lost; then the entry goes.
+    """
 
     player: str
     name: str

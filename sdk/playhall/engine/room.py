@@ -44,8 +44,10 @@ StateT = TypeVar("StateT", bound="Entity | None", default=None)
 PrivateT = TypeVar("PrivateT", bound="Entity | None", default=None)
 ConnT = TypeVar("ConnT", bound=Connection, default=Connection)
 
-#: What a hook returns that may be `def` or `async def`.
 Hook: TypeAlias = "Awaitable[None] | None"
+"""What a hook returns: it may be `def` or `async def`. An async one is not waited for by the tick, and has
+10 s (`on_create`, `on_wake` and `on_hibernate` are waited for; the first two have 60 s), then it fails.
+"""
 
 DEFAULT_RETENTION_S = 24 * 3600.0
 MAX_TICK_RATE = 120
@@ -57,7 +59,9 @@ SYNC_HOOKS = ("on_tick", "on_write", "sees_presence")
 class Wake:
     """Why a room starts again, and how long it was away.
 
-    `elapsed` is in seconds and never negative; `saved_at` is the wall time of the last thing that was saved.
+    `elapsed` is seconds from `saved_at` to now, never negative; `saved_at` is the wall-clock time, in seconds
+    since the epoch, of the last thing that was saved. `reason` is "connect", "request", "alarm", "crash",
+    "deploy" or "sleep".
     """
 
     elapsed: float
@@ -117,7 +121,9 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     bot_kinds: ClassVar[tuple[type[Bot], ...]] = ()
     """The classes of bots the room may have: what was saved finds its class here."""
     private_retention: ClassVar[float | Literal["forever"]] = DEFAULT_RETENTION_S
-    """Seconds a player's private state is kept after the player's last connection."""
+    """Seconds a player's private state is kept after the player's last connection, hibernation included; a
+    day by default. Or "forever".
+    """
 
     __context: RoomContext
     _connection_class: ClassVar[type[Connection]] = Connection
@@ -163,7 +169,7 @@ class Room(Generic[StateT, PrivateT, ConnT]):
         return None
 
     def on_unreliable(self, conn: ConnT, message: Message) -> Hook:
-        """Runs for each message that was sent as unreliable."""
+        """Runs for each message that was sent as unreliable; calls `on_message`, unless overridden."""
         return self.on_message(conn, message)
 
     def on_request(self, message: Message) -> JsonOut | Awaitable[JsonOut]:
@@ -240,7 +246,7 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     @final
     @property
     def state(self) -> StateT:
-        """The shared state, which everyone sees."""
+        """The shared state, which everyone sees; None where the schema has none."""
         state: StateT = self.__context.state
         return state
 
@@ -282,7 +288,11 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     def private(self, who: str, /, *, create: bool = False) -> PrivateT | None: ...
     @final
     def private(self, who: Connection | str, /, *, create: bool = False) -> PrivateT | None:
-        """The private state of a connection's player; or of any player, made where it is to `create` it."""
+        """The private state of a connection's player, or of any player by id.
+
+        A connection's is always there. By id it is None for a player who has none, unless that is to be made
+        (`create`). Raises TypeError where the schema has no private state.
+        """
         private: PrivateT | None
         if isinstance(who, Connection):
             check_connection(who, self)
@@ -324,7 +334,10 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 
     @final
     def kick(self, conn: ConnT) -> None:
-        """End a connection with 4006; the client does not come back by itself."""
+        """End a connection with 4006. The client does not come back by itself, but may connect anew.
+
+        It is out of `connections` at once; on_leave runs when the hook at hand is done.
+        """
         check_connection(conn, self)
         self.__context.kick(conn)
 

@@ -18,9 +18,11 @@ MAX_WAITING = 1_000
 
 
 class RoomLog:
-    """Like a logger of the standard library: a message, and what its %-marks stand for.
+    """`room.log`, like a logger of the standard library: a message, and what its %-marks stand for.
 
-    The lines come out in the log of the process that runs the room, with the room's project and id.
+    The lines come out in the log of the process that runs the room, with the room's project and id. A line
+    has at most 8,192 characters, one hook at most 1,000 lines; the rest is cut, and counted. A slip in the
+    %-marks never raises.
     """
 
     def __init__(self, emit: Callable[[Output], None]) -> None:
@@ -29,25 +31,29 @@ class RoomLog:
         self._dropped = 0
 
     def taken(self) -> None:
-        """The lines written so far are on their way out."""
+        """The lines written so far are on their way out. For the engine itself."""
         if self._dropped:
             self._emit(LogOut("warning", "room.log_dropped", {"lines": self._dropped}, None))
         self._waiting = self._dropped = 0
 
     def debug(self, message: str, *args: object) -> None:
+        """Write a line that is shown only where the log level is `debug`."""
         self._write("debug", message, args)
 
     def info(self, message: str, *args: object) -> None:
+        """Write a line about what goes as it should."""
         self._write("info", message, args)
 
     def warning(self, message: str, *args: object) -> None:
+        """Write a line about what somebody should look at."""
         self._write("warning", message, args)
 
     def error(self, message: str, *args: object) -> None:
+        """Write a line about what went wrong."""
         self._write("error", message, args)
 
     def exception(self, message: str, *args: object) -> None:
-        """An error, with the traceback of the exception being handled."""
+        """Write an error line with the traceback of the exception being handled."""
         error = sys.exc_info()[1]
         trace = None if error is None else traceback_text(error)
         self._write("error", message, args, trace)

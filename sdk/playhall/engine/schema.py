@@ -48,10 +48,9 @@ class PresenceRow(Entity, kind="playhall_presence"):
 
 
 class Schema(Generic[State, Private]):
-    """What a room and its clients declare in common. All of it is optional.
+    """What a room and its clients declare in common: `schema = Schema(state=Board, entities=[Dot])`.
 
-    `hash` is the same wherever the same is declared, calls left out; clients of another one are refused.
-    `kinds` are the specifications by number: entities as listed, shared state, private state, presence.
+    A client whose schema has another `hash` than the room's is closed with 4004.
     """
 
     def __init__(
@@ -63,6 +62,14 @@ class Schema(Generic[State, Private]):
         calls: Iterable[type[Call[Any]]] = (),
         input: type[Input] | None = None,
     ) -> None:
+        """All of it is optional.
+
+        `state` is the kind of shared state, `private` of each player's own, `entities` of everything else, in
+        an order that counts. `calls` are what clients may ask; `input` is the compact input of steppers.
+
+        Raises TypeError for what is listed twice or has one name with another, an abstract kind, shared state
+        that is hidden or has writable fields, and calls of types that are no JSON.
+        """
         self.state = state
         self.private = private
         # A type variable that may be None has no class for a checker; these are the same two classes.
@@ -80,24 +87,31 @@ class Schema(Generic[State, Private]):
             _check_state(shared)
         if input is Input:
             raise TypeError("Input is a base: declare a class of your own")
+        # By number: entities as listed, shared state, private state, presence.
         self.kinds: tuple[KindSpec, ...] = tuple(map(spec_of, self.classes))
         self.presence_number = len(self.kinds) - 1
         self.private_number = self.presence_number - 1 if private is not None else None
         self.state_number = len(self.entities) if state is not None else None
         self._numbers = {spec_of(cls): number for number, cls in enumerate(self.entities)}
-        self.hash = hashlib.sha256(self.canonical().encode()).digest()[:HASH_SIZE]
+        self.hash: bytes = hashlib.sha256(self.canonical().encode()).digest()[:HASH_SIZE]
+        """Of kinds, fields with their types and flags, and their order; the same on every machine. Calls are
+        left out: they may differ.
+        """
 
     @property
     def input_spec(self) -> KindSpec | None:
-        """What the compact input declares."""
+        """What the compact input declares. For the engine itself."""
         return None if self.input is None else input_spec_of(self.input)
 
     def number_of(self, spec: KindSpec) -> int | None:
-        """Return the number of an entity kind, or None where the schema does not list it."""
+        """Return the number of an entity kind, or None where the schema does not list it.
+
+        For the engine itself.
+        """
         return self._numbers.get(spec)
 
     def canonical(self) -> str:
-        """Return the text that is hashed."""
+        """Return the text that is hashed. For the engine itself."""
 
         def declared(number: int | None) -> dict[str, object] | None:
             return None if number is None else self.kinds[number].canonical()

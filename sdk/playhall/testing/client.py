@@ -36,10 +36,7 @@ LEAVE_S = 5.0
 
 
 class TestClient(RoomClient[S, P]):
-    """A real client. `messages` and `events` hold all there were, `last_update` what the newest changed.
-
-    `closed_with` is the code of the last close or loss of the room; None while the client is connected.
-    """
+    """A real client, which keeps what it has heard."""
 
     __test__ = False
 
@@ -53,9 +50,13 @@ class TestClient(RoomClient[S, P]):
         self._name = network.player
         self._network = network
         self.messages: list[Message] = []
+        """All that the room has sent, oldest first."""
         self.events: list[str] = []
+        """Names of all events, as `on` has them, but for "message" and "tick"; oldest first."""
         self.closed_with: int | None = None
+        """The code of the last close or loss of the room; None while the client is connected."""
         self.last_update: Updated | None = None
+        """What the newest update changed."""
         self._corrected: set[tuple[int, str]] = set()
 
     def _rng(self) -> Callable[[], float]:

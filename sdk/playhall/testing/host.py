@@ -52,12 +52,14 @@ class RoomHost:
 
         with asyncio.Runner(loop_factory=StillLoop) as runner:
             runner.run(main())
-
-    `seed` is what networks draw their chances from: the same seed, the same delays and losses in each run.
     """
 
     def __init__(self, loop: StillLoop | None = None, *, seed: int = DEFAULT_SEED) -> None:
-        """`loop`: by default the running one, which must be a StillLoop."""
+        """`loop`: by default the running one, which must be a StillLoop; RuntimeError otherwise.
+
+        `seed` is what networks draw their chances from: the same seed, the same delays and losses in each
+        run.
+        """
         running = asyncio.get_running_loop() if loop is None else loop
         if not isinstance(running, StillLoop):
             raise RuntimeError(
@@ -66,7 +68,8 @@ class RoomHost:
         self._loop = running
         self._rooms: list[TestRoom[Any, Any, Any]] = []
         self._backends: list[Backend] = []
-        self.seed = seed
+        self.seed: int = seed
+        """What networks draw their chances from."""
 
     async def __aenter__(self) -> RoomHost:
         return self
@@ -83,7 +86,8 @@ class RoomHost:
     ) -> TestRoom[R, S, P]:
         """Make a room, which starts with the first that needs it: a connect, or `wake`.
 
-        `max_players` stands for the class's, as a room that was created with it has it.
+        `max_players` stands for the class's, as a room that was created with it has it. Raises ValueError for
+        an id that another room of the test has.
         """
         if not (isinstance(room_class, type) and issubclass(room_class, Room)):
             raise TypeError(f"a room under test is made from its class, not {room_class!r}")
@@ -98,12 +102,12 @@ class RoomHost:
         return room
 
     def now(self) -> Now:
-        """The time of the test."""
+        """The time of the test. For the harness itself."""
         return Now(self._loop.time(), WALL_AT_0 + self._loop.time())
 
     @property
     def has_chance(self) -> bool:
-        """Whether anything in the test depends on the seed."""
+        """Whether anything in the test depends on the seed. For the harness itself."""
         return any(each.has_chance for each in self._backends)
 
     async def advance(self, seconds: float) -> None:
@@ -111,7 +115,7 @@ class RoomHost:
         await self.advance_to(self._loop.time() + seconds)
 
     async def advance_to(self, time: float) -> None:
-        """Move the clock to `time`, with all ticks and timers on the way."""
+        """Move the clock to `time`, with all ticks and timers on the way. For the harness itself."""
         self.check_loop()
         while True:
             timer_at = await self._idle()
@@ -131,7 +135,10 @@ class RoomHost:
         await self._idle()
 
     async def next_event_at(self) -> float | None:
-        """Let everything happen that takes no time, and return when something next will."""
+        """Let everything happen that takes no time, and return when something next will.
+
+        For the harness itself.
+        """
         timer_at = await self._idle()
         ticks = [at for each in self._backends if (at := each.next_tick_at) is not None]
         return min([*ticks, *([] if timer_at is None else [timer_at])], default=None)
@@ -151,7 +158,10 @@ class RoomHost:
             future.cancel()
 
     async def pass_time(self, done: Callable[[], bool], at_most: float) -> None:
-        """Move the clock until `done`, from event to event, for at most so many seconds."""
+        """Move the clock until `done`, from event to event, for at most so many seconds.
+
+        For the harness itself.
+        """
         self.check_loop()
         deadline = self._loop.time() + at_most
         await self._idle()
@@ -174,7 +184,7 @@ class RoomHost:
             )
 
     def check_loop(self) -> None:
-        """Raise RuntimeError where the test runs on another plugin's loop."""
+        """Raise RuntimeError where the test runs on another plugin's loop. For the harness itself."""
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError(
                 "room_host is of another event loop than the test: take the asyncio or anyio mark off, and"

@@ -40,7 +40,11 @@ class Deadlock(AssertionError):  # noqa: N818 - named for the reader of a failed
 
 
 class StillLoop(asyncio.SelectorEventLoop):
-    """The loop of tests that use `room_host`. `time()` is 0 at first, and moves only by `move`."""
+    """The loop of tests that use `room_host`: asyncio's, with a clock that is 0 at first and stands still.
+
+    The harness moves it. Timers, `asyncio.sleep` and `asyncio.timeout` follow it; threads are really waited
+    for.
+    """
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -57,22 +61,31 @@ class StillLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def move(self, seconds: float) -> None:
-        """Move the clock. Timers that are due by then run next, and see the new time."""
+        """Move the clock. Timers that are due by then run next, and see the new time.
+
+        For the harness itself.
+        """
         assert seconds >= 0, "time does not go back"
         self._now += seconds
 
     def move_to(self, time: float) -> None:
-        """Move the clock to `time`, unless it is there already."""
+        """Move the clock to `time`, unless it is there already. For the harness itself."""
         self._now = max(self._now, time)
 
     def idle(self) -> asyncio.Future[float | None]:
-        """Return a future that is set when nothing is ready to run; to when the next timer is due, if any."""
+        """Return a future that is set when nothing is ready to run; to when the next timer is due, if any.
+
+        For the harness itself.
+        """
         waiter: asyncio.Future[float | None] = self.create_future()
         self._waiting.append(waiter)
         return waiter
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a test or a fixture to its end. Raises Deadlock if it waits for what cannot come."""
+        """Run a test or a fixture to its end. Raises Deadlock if it waits for what cannot come.
+
+        For the harness itself.
+        """
         self._deadlocks = 0
         self._stuck_at = ""
         self._main = main = self.create_task(coroutine)
@@ -91,28 +104,31 @@ class StillLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """As in any loop; what runs in a thread is really waited for."""
+        """As in any loop; what runs in a thread is really waited for. For the harness itself."""
         future = super().run_in_executor(executor, func, *args)
         self._threads += 1
         future.add_done_callback(self._thread_ended)
         return future
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """Log, as any loop does, and note what a callback raised."""
+        """Log, as any loop does, and note what a callback raised. For the harness itself."""
         super().default_exception_handler(context)
         error = context.get("exception")
         if "handle" in context and error is not None:
             self._raised.append(error)
 
     def raise_what_was_raised(self) -> None:
-        """Raise the first of what callbacks have raised, which is only logged otherwise; forget the rest."""
+        """Raise the first of what callbacks have raised, which is only logged otherwise; forget the rest.
+
+        For the harness itself.
+        """
         if self._raised:
             first = self._raised[0]
             self._raised.clear()
             raise first
 
     async def shutdown_default_executor(self, *arguments: Any) -> None:
-        """As in any loop."""
+        """As in any loop. For the harness itself."""
         self._threads += 1  # the one that waits for the others
         try:
             await super().shutdown_default_executor(*arguments)
@@ -123,7 +139,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._threads -= 1
 
     def close(self) -> None:
-        """Cancel what still runs, let it end, and close."""
+        """Cancel what still runs, let it end, and close. For the harness itself."""
         if self.is_closed():
             return
         tasks = asyncio.all_tasks(self)
@@ -136,11 +152,14 @@ class StillLoop(asyncio.SelectorEventLoop):
         super().close()
 
     def wait_for_threads(self) -> float:
-        """How many seconds the selector may really wait."""
+        """How many seconds the selector may really wait. For the harness itself."""
         return THREAD_S if self._threads else 0.0
 
     def nothing_ready(self, next_timer_s: float | None) -> None:
-        """Nothing can run now; the next timer is due in so many seconds, if there is one."""
+        """Nothing can run now; the next timer is due in so many seconds, if there is one.
+
+        For the harness itself.
+        """
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():

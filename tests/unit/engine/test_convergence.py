@@ -1,0 +1,588 @@
+"""The proof of convergence: everything that happens to a room and its clients, against everything.
+
+Clients join, leave, drop and resume; what they see of a room moves, changes hands, goes and comes back; the
+room sleeps, moves to another host and crashes; credit is withheld, writes of both sides cross. After every
+schedule, once credit is back and a tick has passed, each client holds exactly its view of the room, worked
+out anew from the author's own functions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from playhall.engine.core import RoomCore, Status
+from playhall.engine.kinds import spec_of, stored_values
+from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID
+from playhall.room import (
+    Bot,
+    Connection,
+    Entity,
+    Interest,
+    Json,
+    Limit,
+    PresenceEntry,
+    Room,
+    Schema,
+    combine,
+    f32,
+    grid,
+    owner_only,
+    q8,
+    u8,
+    u32,
+    writable,
+)
+from tests.support.converging import PLENTY, Player, Table
+
+PLAYERS = ("ann", "bob", "cy")
+RANGE, MARGIN, MOST = 20.0, 5.0, 5
+
+
+class Marked(Entity, abstract=True):
+    """Fields that always go together: a client that sees one change without the other saw half a tick."""
+
+    born: u32
+    tag: str
+    a: u8 = 1
+    b: u8 = 8
+
+
+class Dot(Marked):
+    x: f32 = 0
+    y: f32 = 0
+    hand: owner_only[u32] = 0
+    pose: writable[u8] = 0
+    note: writable[owner_only[str]] = ""
+    pixels: writable[bytes] = bytes(8)
+    blocks: bytes = b""
+    deck: Json[list[int]] = []  # noqa: RUF012 - copied for each
+
+
+class Rock(Marked, max=40):
+    team: u8 = 0
+    dial: Annotated[float, q8(-1, 1)] = 0.5
+
+
+class Trap(Marked, hidden=True):
+    x: f32 = 0
+
+
+class Board(Entity):
+    a: u8 = 1
+    b: u8 = 8
+    title: str = ""
+
+
+class Purse(Entity):
+    a: u8 = 1
+    b: u8 = 8
+    volume: writable[u8] = 5
+    log: bytes = b""
+
+
+class Walker(Bot):
+    pace: int = 1
+
+    def tick(self, room: World) -> None:
+        for dot in room.entities.all(Dot, owner=self.player):
+            dot.x = (dot.x + self.pace) % 60
+
+
+class World(Room[Board, Purse]):
+    schema = Schema(state=Board, private=Purse, entities=[Dot, Rock, Trap])
+    bot_kinds = (Walker,)
+    tick_rate = 5
+    max_players = 5
+    private_retention = "forever"
+
+    def __init__(self) -> None:
+        self.team: dict[str, int] = {}
+        self.cloaked: set[tuple[str, int]] = set()
+        self.blocked: set[tuple[str, str]] = set()
+        self.born = itertools.count(self.entities_born())
+
+    def entities_born(self) -> int:
+        return 1 + max((each.born for each in self.entities.all(Marked)), default=0)
+
+    def marks(self) -> dict[str, Any]:
+        born = next(self.born)
+        return {"born": born, "tag": f"#{born}"}
+
+    def on_create(self) -> None:
+        for team in (0, 1, 0, 1):
+            self.entities.add(Rock(team=team, **self.marks()))
+
+    def on_join(self, conn: Connection) -> None:
+        self.entities.add(Dot(**self.marks()), owner=conn.player, once=True)
+
+    def on_player_leave(self, player: str) -> None:
+        for dot in self.entities.all(Dot, owner=player):
+            self.entities.delete(dot)
+
+    def on_write(self, conn: Connection, entity: Entity, values: dict[str, Any]) -> Mapping[str, Any] | None:
+        if values.get("pose") == 255:
+            return None
+        return {name: min(value, 200) if name == "pose" else value for name, value in values.items()}
+
+    def sees_presence(self, viewer: Connection, entry: PresenceEntry) -> bool:
+        return (viewer.player, entry.player) not in self.blocked
+
+
+class Teams(Interest):
+    """Rocks of one's own team, but for those that are cloaked."""
+
+    def keys_of(self, room: World, entity: Dot | Rock) -> Iterable[str]:
+        return [f"team:{entity.team}"] if isinstance(entity, Rock) else []
+
+    def subscriptions_of(self, room: World, conn: Connection) -> Iterable[str]:
+        return [f"team:{room.team.get(conn.player, 0)}"]
+
+    def sees(self, room: World, conn: Connection, entity: Rock) -> bool:
+        return (conn.player, entity.id) not in room.cloaked
+
+
+def worth(room: Any, conn: Any, entity: Entity) -> float:
+    return float(entity.a) if isinstance(entity, Marked) else 0.0
+
+
+def dots(margin: float) -> Interest:
+    return grid(cell_size=10, range=RANGE, margin=margin, around=Dot, kinds=[Dot])
+
+
+class Near(World):
+    interest = combine(dots(MARGIN), Teams(), limit=Limit(MOST, priority=worth))
+
+
+class Budget(World):
+    interest = combine(dots(0), Teams(), limit=Limit(1_000, priority=worth, bytes_per_second=1_500))
+
+
+def saved(core: RoomCore) -> Any:
+    """All that must outlive the room's life."""
+    room = core.room
+    return {
+        "state": [repr(value) for value in stored_values(room.state)],
+        "entities": {
+            entity.id: (entity.kind, entity.owner, [repr(value) for value in stored_values(entity)])
+            for entity in room.entities
+        },
+        "private": {
+            player: [repr(value) for value in stored_values(room.private(player, create=True))]
+            for player in room.private_players()
+        },
+        "bots": [(repr(bot), room.presence[bot.player]) for bot in room.bots],
+    }
+
+
+players = st.sampled_from(PLAYERS)
+owners = st.sampled_from([None, *PLAYERS])
+small = st.integers(0, 255)
+places = st.sampled_from([0.0, 5.0, 19.5, 20.0, 20.5, 24.5, 25.5, 40.0, -22.0, math.nan, 1e30])
+ids = st.integers(2, 14)
+kinds = st.sampled_from([Dot, Rock, Trap])
+poses = st.sampled_from([1, 2, 200, 230, 255])
+
+
+class Schedules(RuleBasedStateMachine):
+    """Everything against everything, and in the end all agree."""
+
+    room_class: type[World]
+    settle_ticks = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets = itertools.count(1)
+        # Every value of `hand` that a player has ever been entitled to.
+        self.entitled: dict[str, set[int]] = {name: {0} for name in PLAYERS}
+        self.table = Table(self.room_class, saved=saved, whole=self.whole)
+
+    @initialize(names=st.sets(players))
+    def begin(self, names: set[str]) -> None:
+        for name in sorted(names):
+            self.table.carry(self.table.player(name))
+
+    def whole(self, player: Player, entity: Entity) -> None:
+        """No callback sees half an entity, nor half a tick, nor what is another's alone."""
+        if isinstance(entity, Marked):
+            assert entity.tag == f"#{entity.born}", entity
+        if isinstance(entity, Marked | Board | Purse):
+            assert entity.b == (entity.a * 7 + 1) % 256, entity
+        if isinstance(entity, Dot):
+            assert entity.hand in self.entitled[player.name], (player.name, entity)
+
+    # Clients
+
+    @rule(name=players, credit=st.sampled_from([PLENTY, PLENTY, 1, 400]))
+    def come(self, name: str, credit: int) -> None:
+        self.table.credit = credit
+        self.table.player(name)
+
+    @rule(name=players)
+    def come_in(self, name: str) -> None:
+        self.table.carry(self.table.player(name))
+
+    @rule(name=players, noticed=st.booleans())
+    def drop(self, name: str, noticed: bool) -> None:
+        if name in self.table.players:
+            self.table.drop(self.table.players[name], noticed=noticed)
+
+    @rule()
+    def notice(self) -> None:
+        self.table.notice()
+
+    @rule(name=players)
+    def leave(self, name: str) -> None:
+        if name in self.table.players:
+            self.table.players[name].core.leave()
+            self.table.pump(self.table.players[name])
+
+    @rule(name=players, count=st.integers(1, 5))
+    def what_is_sent_comes(self, name: str, count: int) -> None:
+        if name in self.table.players:
+            self.table.hear(self.table.players[name], count)
+
+    @rule(name=players, count=st.integers(1, 5))
+    def read(self, name: str, count: int) -> None:
+        if name in self.table.players:
+            self.table.read(self.table.players[name], count)
+
+    @rule(name=players, withheld=st.booleans())
+    def withhold_credit(self, name: str, withheld: bool) -> None:
+        if name in self.table.players:
+            self.table.players[name].withheld = withheld
+            if not withheld:
+                self.table.give_credit(self.table.players[name])
+
+    # Owners
+
+    def owned(self, name: str, pick: int) -> Dot | None:
+        if name not in self.table.players:
+            return None
+        mine = self.table.players[name].entities.mine(Dot)
+        return mine[pick % len(mine)] if mine else None
+
+    @rule(
+        name=players, pick=small, pose=st.sampled_from([1, 2, 200, 230, 255]), note=st.text("xy", max_size=2)
+    )
+    def owner_writes(self, name: str, pick: int, pose: int, note: str) -> None:
+        dot = self.owned(name, pick)
+        if dot is not None and self.table.players[name].core.status != "closed":
+            dot.pose, dot.note = pose, note
+
+    @rule(name=players, pick=small, offset=st.integers(0, 12), data=st.binary(min_size=1, max_size=3))
+    def owner_patches(self, name: str, pick: int, offset: int, data: bytes) -> None:
+        dot = self.owned(name, pick)
+        if dot is not None and self.table.players[name].core.status != "closed":
+            dot.patch("pixels", offset, data)
+
+    @rule(name=players, status=st.integers(0, 3))
+    def show(self, name: str, status: int) -> None:
+        player = self.table.players.get(name)
+        if player is not None and player.core.status == "open":
+            player.core.set_status({"is": status})
+            purse = player.core.replica.get(PRIVATE_ID)
+            if isinstance(purse, Purse):
+                purse.volume = status
+
+    # The room
+
+    @property
+    def room(self) -> World:
+        room: World = self.table.room
+        return room
+
+    def pick(self, pick: int, kind: type[Any]) -> Any:
+        found = self.room.entities.all(kind)
+        return found[pick % len(found)] if found else None
+
+    @rule(
+        owner=owners,
+        id=st.none() | ids,
+        kind=st.sampled_from([Dot, Rock, Trap]),
+        x=places,
+        again=st.booleans(),
+    )
+    def add(self, owner: str | None, id: int | None, kind: type[Any], x: float, again: bool) -> None:
+        room = self.room
+        there = room.entities.get(id) if id is not None else None
+        if there is not None:
+            if not again:
+                return
+            room.entities.delete(there)
+        if kind is Rock and room.entities.count(Rock) >= 40:
+            return
+        values = {"team": int(x == 0)} if kind is Rock else {"x": x}
+        added = room.entities.add(
+            kind(**values, **room.marks()), owner=None if kind is Trap else owner, id=id
+        )
+        if isinstance(added, Dot):
+            self.deal(added)
+
+    @rule(pick=small)
+    def delete(self, pick: int) -> None:
+        entity = self.pick(pick, Entity)
+        if entity is not None:
+            self.room.entities.delete(entity)
+
+    @rule(pick=small, x=places, y=places)
+    def move(self, pick: int, x: float, y: float) -> None:
+        dot = self.pick(pick, Dot)
+        if dot is not None:
+            dot.x, dot.y = x, y
+
+    @rule(name=players, x=places, y=places)
+    def walk(self, name: str, x: float, y: float) -> None:
+        dot = self.room.entities.first(Dot, owner=name)
+        if dot is not None:
+            dot.x, dot.y = x, y
+
+    @rule(pick=small, owner=owners)
+    def give(self, pick: int, owner: str | None) -> None:
+        entity = self.pick(pick, Marked)
+        if entity is not None and not isinstance(entity, Trap):
+            self.room.entities.set_owner(entity, owner)
+            if isinstance(entity, Dot):
+                self.entitle(entity)
+
+    @rule(pick=small, pose=small, note=st.text("ab", max_size=2))
+    def room_writes_what_owners_write(self, pick: int, pose: int, note: str) -> None:
+        dot = self.pick(pick, Dot)
+        if dot is not None:
+            dot.pose, dot.note = pose, note
+            dot.patch("pixels", pose % 10, bytes([pose]))
+
+    @rule(pick=small)
+    def deal_one(self, pick: int) -> None:
+        dot = self.pick(pick, Dot)
+        if dot is not None:
+            self.deal(dot)
+
+    def deal(self, dot: Dot) -> None:
+        dot.hand = next(self.secrets)
+        self.entitle(dot)
+
+    def entitle(self, dot: Dot) -> None:
+        if dot.owner in self.entitled:
+            self.entitled[dot.owner].add(dot.hand)
+
+    @rule(pick=small, a=small)
+    def turn(self, pick: int, a: int) -> None:
+        entity = self.pick(pick, Marked)
+        if entity is not None:
+            entity.a, entity.b = a, (a * 7 + 1) % 256
+
+    @rule(
+        pick=small, offset=st.integers(0, 90), data=st.binary(max_size=30), deck=st.lists(small, max_size=2)
+    )
+    def patch(self, pick: int, offset: int, data: bytes, deck: list[int]) -> None:
+        dot = self.pick(pick, Dot)
+        if dot is not None:
+            dot.patch("blocks", offset, data)
+            dot.deck = deck
+
+    @rule(pick=small, size=st.sampled_from([0, 3_000, 49_152]))
+    def grow(self, pick: int, size: int) -> None:
+        dot = self.pick(pick, Dot)
+        if dot is not None:
+            dot.blocks = bytes(n * 31 % 251 for n in range(size))
+
+    @rule(a=small, dial=st.sampled_from([-1.0, 0.0, 1.0]))
+    def write_columns(self, a: int, dial: float) -> None:
+        rocks = self.room.entities.columns(Rock)
+        rocks.a += a
+        rocks.b = rocks.a.astype(int) * 7 + 1 & 255
+        rocks.dial = dial
+        rocks.team[::2] ^= a & 1
+
+    @rule(name=players, a=small, data=st.binary(max_size=9))
+    def write_state(self, name: str, a: int, data: bytes) -> None:
+        b = (a * 7 + 1) % 256
+        self.room.state.a, self.room.state.b, self.room.state.title = a, b, name
+        purse = self.room.private(name, create=True)
+        purse.a, purse.b, purse.volume = a, b, a
+        purse.patch("log", a % 50, data)
+
+    @rule(name=players, team=st.integers(0, 1), id=ids, other=players)
+    def look_elsewhere(self, name: str, team: int, id: int, other: str) -> None:
+        self.room.team[name] = team
+        self.room.cloaked ^= {(name, id)}
+        self.room.blocked ^= {(name, other)}
+
+    @rule(name=players, shown=st.text(max_size=3), status=st.integers(0, 3))
+    def write_presence(self, name: str, shown: str, status: int) -> None:
+        if name in self.room.presence:
+            self.room.presence.set(name, name=shown, status={"is": status})
+
+    @rule(pace=st.integers(0, 9))
+    def add_bot(self, pace: int) -> None:
+        room = self.room
+        if len(room.connections) + len(room.bots) < room.max_players:
+            bot = room.bots.add(Walker(pace=pace))
+            self.deal(room.entities.add(Dot(**room.marks()), owner=bot.player))
+
+    @rule()
+    def remove_bot(self) -> None:
+        for bot in list(self.room.bots)[:1]:
+            self.room.bots.remove(bot)
+
+    @rule(name=players, forever=st.booleans())
+    def throw_out(self, name: str, forever: bool) -> None:
+        room = self.room
+        if forever:
+            room.ban(name)
+        elif name in room.connections:
+            room.kick(room.connections[name])
+        self.table.pump_room()
+
+    @rule(name=players)
+    def forgive(self, name: str) -> None:
+        self.room.unban(name)
+
+    # Time, and the room's life
+
+    @rule(count=st.sampled_from([1, 1, 2, 5, 90]))
+    def tick(self, count: int) -> None:
+        for _ in range(count):
+            self.table.tick()
+
+    @rule(answers=st.booleans(), count=st.integers(0, 3))
+    def store(self, answers: bool, count: int) -> None:
+        self.table.store_answers = answers
+        self.table.becomes_durable(None if answers else count)
+
+    @rule(kept=st.sampled_from([0, 0, 1, 99]), with_sockets=st.booleans())
+    def crash(self, kept: int, with_sockets: bool) -> None:
+        if self.table.core.status is Status.ACTIVE:
+            self.table.crash(kept, with_sockets=with_sockets)
+
+    @rule(move=st.booleans())
+    def hibernate(self, move: bool) -> None:
+        self.table.hibernate(move=move)
+
+    # In the end
+
+    def teardown(self) -> None:
+        table = self.table
+        self.store(answers=True, count=0)
+        table.notice()
+        table.credit = PLENTY
+        for name in PLAYERS:
+            self.room.unban(name)
+        for _ in range(200):
+            for name in PLAYERS:
+                player = table.player(name)
+                player.withheld = False
+                table.give_credit(player)
+                table.carry(player)
+            if all(table.player(name).core.status == "open" for name in PLAYERS):
+                break
+            table.tick()
+        else:
+            raise AssertionError([(p.name, p.core.status) for p in table.players.values()])
+        # What owners wrote just now is sent with the first tick, and answered by the second.
+        for _ in range(2 + self.settle_ticks):
+            table.tick()
+            for player in table.players.values():
+                table.carry(player)
+        for player in table.players.values():
+            self.check(player)
+
+    def check(self, player: Player) -> None:
+        room, replica, name = self.room, player.core.replica, player.name
+        shown = {entity.id for entity in player.entities}
+        self.check_seen(name, shown)
+        expected: dict[int, Entity] = {id: room.entities.get(id) for id in shown}  # type: ignore[misc]
+        expected[SHARED_ID] = room.state
+        private = room.private(name)
+        assert private is not None
+        expected[PRIVATE_ID] = private
+        for id, theirs in expected.items():
+            mine = replica.get(id)
+            assert mine is not None
+            assert type(mine) is type(theirs)
+            assert id == PRIVATE_ID or mine.owner == theirs.owner
+            pairs = zip(spec_of(theirs).fields, stored_values(mine), stored_values(theirs), strict=True)
+            for field, held, true in pairs:
+                if not field.owner_only or theirs.owner == name:
+                    assert field.type.same(held, true), (name, theirs, field.name, held)
+        assert not [id for id in replica.ids() if id < FIRST_PRESENCE_ID and id not in expected]
+        assert player.presence() == {
+            entry.player: (entry.name, entry.status, entry.connected)
+            for entry in room.presence.values()
+            if entry.player == name or (name, entry.player) not in room.blocked
+        }
+
+    def check_seen(self, name: str, shown: set[int]) -> None:
+        """Compare what is shown with all that is not hidden."""
+        assert shown == {entity.id for entity in self.room.entities if not isinstance(entity, Trap)}
+
+
+class Everything(Schedules):
+    room_class = World
+
+
+class Interested(Schedules):
+    room_class: type[World] = Near
+    margin = MARGIN
+    most = MOST
+
+    def check_seen(self, name: str, shown: set[int]) -> None:
+        """Hold what is shown between the least and the most that the author's functions allow.
+
+        Between range and margin, and from the limit to a tenth over it, it depends on what was seen before.
+        """
+        everything = [entity for entity in self.room.entities if not isinstance(entity, Trap)]
+        mine = {entity.id for entity in everything if entity.owner == name}
+        assert mine <= shown
+        least = {e.id for e in everything if self.is_seen(name, e, RANGE)} - mine
+        most = {e.id for e in everything if self.is_seen(name, e, RANGE + self.margin)} - mine
+        others = shown - mine
+        assert others <= most
+        assert len(others) <= self.most * 1.1
+        entities: Any = self.room.entities
+        conn = self.room.connections[name]
+
+        def rank(id: int, among: set[int]) -> int:
+            keys = [(-worth(self.room, conn, entities.get(each)), each) for each in among | {id}]
+            return sorted(keys).index((-worth(self.room, conn, entities.get(id)), id)) + 1
+
+        assert {id for id in least if rank(id, most) <= self.most} <= others
+        assert all(rank(id, least) <= self.most * 1.1 for id in others)
+
+    def is_seen(self, name: str, entity: Entity, reach: float) -> bool:
+        room = self.room
+        if isinstance(entity, Rock):
+            return entity.team == room.team.get(name, 0) and (name, entity.id) not in room.cloaked
+        me = room.entities.first(Dot, owner=name)
+        if me is None or not isinstance(entity, Dot):
+            return False
+        return math.dist((me.x, me.y), (entity.x, entity.y)) <= reach
+
+
+class Thrifty(Interested):
+    """With a byte budget, what is seen is all the same, only later."""
+
+    room_class = Budget
+    margin = 0.0
+    most = 1_000
+    settle_ticks = 250
+
+
+TestEverything = Everything.TestCase
+TestInterested = Interested.TestCase
+TestThrifty = Thrifty.TestCase
+# A quarter of what the profile says: each schedule has many steps, for things have to cross.
+TestEverything.settings = TestInterested.settings = settings(
+    max_examples=settings().max_examples // 4,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestThrifty.settings = settings(TestEverything.settings, max_examples=settings().max_examples // 8)

@@ -202,7 +202,7 @@ class TypeWriter:
             return self._interface(cls, self._members)
         if issubclass(cls, msgspec.Struct) and not cls.__struct_config__.array_like:
             return self._interface(cls, self._struct_members)
-        if dataclasses.is_dataclass(cls):
+        if hasattr(cls, "__dataclass_fields__"):
             return self._interface(cls, self._dataclass_members)
         if issubclass(cls, enum.Enum):
             return _union([literal(member.value) for member in cls])
@@ -223,7 +223,7 @@ class TypeWriter:
 
     def _struct_members(self, cls: type[msgspec.Struct]) -> str:
         config = cls.__struct_config__
-        tag = "" if config.tag is None else f"  readonly {key(config.tag_field)}: {literal(config.tag)};\n"
+        tag = "" if config.tag is None else f"  readonly {key(config.tag_field or "type")}: {literal(config.tag)};\n"
         return tag + self.struct_fields(cls, lambda field: config.omit_defaults and not field.required)
 
     def struct_fields(

@@ -223,8 +223,11 @@ class TypeWriter:
 
     def _struct_members(self, cls: type[msgspec.Struct]) -> str:
         config = cls.__struct_config__
-        tag = "" if config.tag is None else f"  readonly {key(config.tag_field or "type")}: {literal(config.tag)};\n"
-        return tag + self.struct_fields(cls, lambda field: config.omit_defaults and not field.required)
+        tag: list[tuple[str, bool, str]] = []
+        if config.tag is not None and config.tag_field is not None:
+            tag.append((config.tag_field, False, literal(config.tag)))
+        fields = self.struct_fields(cls, lambda field: config.omit_defaults and not field.required)
+        return _lines(tag) + fields
 
     def struct_fields(
         self, cls: type[msgspec.Struct], optional: Callable[[msgspec.structs.FieldInfo], bool]

@@ -204,6 +204,7 @@ class BotBook:
     def _put_back(self, cls: type[Bot], saved: SavedBot) -> None:
         try:
             bot, status = revive(cls, saved.data), JsonValue.parse(saved.status)
+            check_name(saved.name)
         except ValueError as error:
             self._drop(saved, str(error))
             return

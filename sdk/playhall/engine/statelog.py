@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from playhall.engine.bots import is_bot
 from playhall.engine.fields import (
     BOOL,
     BYTES,
@@ -39,10 +40,11 @@ from playhall.engine.fields import (
 )
 from playhall.engine.kinds import Entity, spec_of
 from playhall.engine.outputs import StoredRoom
-from playhall.engine.schema import SHARED_ID, Schema
+from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, SHARED_ID, Schema
 from playhall.engine.specs import MAX_ENTITY, KindSpec
+from playhall.engine.store import check_player
 from playhall.engine.tracking import Flush, Scope, Tracked
-from playhall.engine.wire import Reader, Writer
+from playhall.engine.wire import VARINT53_MAX, Reader, Writer
 
 __all__ = ["BansChange", "BotsChange", "DamagedStateError", "LayoutError", "SavedBot", "SavedEntity"]
 __all__ += ["SavedPrivate", "SavedRoom", "Totals", "read", "write_base", "write_record"]
@@ -317,9 +319,10 @@ def read(stored: StoredRoom, schema: Schema[Any, Any]) -> SavedRoom:
         replay = _Replay(base, layout)
         for record in stored.records:
             replay.apply(_RECORDS.decode(record))
+        replay.check()
     except DamagedStateError:
         raise
-    except (ValueError, TypeError, LookupError, struct.error) as error:
+    except (ValueError, TypeError, LookupError, RecursionError, struct.error) as error:
         raise DamagedStateError(f"the saved state cannot be read: {error!r}") from error
     return _map(replay, schema)
 
@@ -380,11 +383,28 @@ class _Replay:
             self._change(saved, change.data)
         for patch in record.patches:
             values = self.rows[patch.of].values
+            if patch.field < 0 or patch.offset < 0:
+                raise ValueError("a patch before the first field or byte")
             values[patch.field] = patched(values[patch.field], patch.offset, patch.data)
         for owner in record.owners:
             self.rows[owner.id].owner = owner.owner
         self._see(record.seen)
         self._apply_others(record)
+
+    def check(self) -> None:
+        """Raise ValueError for what no room holds, and so none has written."""
+        if not 0 <= self.tick <= VARINT53_MAX:
+            raise ValueError(f"{self.tick} is no tick")
+        if not FIRST_ENTITY_ID <= self.next_id <= FIRST_PRESENCE_ID:
+            raise ValueError(f"{self.next_id} is no next id")
+        for name, saved in self.rows.items():
+            if isinstance(name, int) and not (name == SHARED_ID or FIRST_ENTITY_ID <= name < self.next_id):
+                raise ValueError(f"{name} is no entity's id")
+            if saved.owner is not None:
+                check_player(saved.owner)
+        for player in (*self.bots, *self.banned):
+            if is_bot(check_player(player)) != (player in self.bots):
+                raise ValueError(f"{player!r} is no bot, or a bot is banned")
 
     def _apply_others(self, written: _Base | _Record) -> None:
         bots, bans = written.bots, written.bans
@@ -400,6 +420,8 @@ class _Replay:
 
     def _add(self, rows: list[_Row], privates: list[_Private]) -> None:
         for row in rows:
+            if row.kind < 0:
+                raise ValueError(f"no kind has number {row.kind}")
             self.rows[row.id] = _Saved(row.kind, row.owner, self.layout[row.kind].decode(row.data))
         for private in privates:
             values = self.layout[self._private_kind].decode(private.data)

@@ -31,11 +31,6 @@ class Budget:
         self.priorities: Mapping[int, float] = {}
 
     @property
-    def waits(self) -> bool:
-        """Whether something waits."""
-        return bool(self._scores)
-
-    @property
     def open(self) -> bool:
         """Whether anything may be told now."""
         return self._bytes > 0

@@ -117,7 +117,7 @@ class _Placing:
     """Where entities are: finds the place of each, on the axes of the grid."""
 
     def __init__(self, dims: str, position: Position | None, kinds: tuple[type[Entity], ...] | None) -> None:
-        self._dims = len(dims)
+        self._axes = dims
         # At least two axes, so that it gives a tuple.
         self._read = attrgetter(*dims)
         self._indices = tuple("xyz".index(axis) for axis in dims)
@@ -136,6 +136,8 @@ class _Placing:
         try:
             values = self._read(entity)
         except AttributeError:
+            if all(hasattr(type(entity), axis) for axis in self._axes):
+                raise  # the kind has them, and what is wrong is within
             return None
         return _numbers(values, entity.kind) if None not in values else None
 
@@ -147,10 +149,10 @@ class _Placing:
             or not hasattr(point, "__getitem__")
         ):
             raise TypeError(f"{what} must return a point or None, not {point!r}")
-        if len(point) == self._dims:
+        if len(point) == len(self._axes):
             return _numbers(point, what)
         if len(point) != 3:
-            raise ValueError(f"{what} must return {self._dims} numbers, or x, y and z, not {point!r}")
+            raise ValueError(f"{what} must return {len(self._axes)} numbers, or x, y and z, not {point!r}")
         return _numbers([point[index] for index in self._indices], what)
 
 

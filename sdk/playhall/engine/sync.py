@@ -58,9 +58,9 @@ class Sync:
             elif flush is not None and view.follows(version):
                 together.append(link)
             else:
-                if view.version not in touched:
+                if view.version not in touched and not view.fresh:
                     touched[view.version] = self._tracker.public_since(view.version)
-                lack = view.lack(self._tracker, touched[view.version])
+                lack = view.lack(self._tracker, touched.get(view.version, {}))
                 view.ration(lack, now.entries)
                 apart.append((link, lack))
         if flush is not None and together:

@@ -61,6 +61,7 @@ class View:
         "_behind",
         "_corrections",
         "_held",
+        "_kept_back",
         "_widened",
         "budget",
         "fresh",
@@ -87,6 +88,7 @@ class View:
         self._corrections: dict[int, int] = {}
         # Of what it holds, what is older than `version`: from when it is.
         self._behind: dict[int, int] = {}
+        self._kept_back = False
 
     @property
     def count(self) -> int:
@@ -176,8 +178,8 @@ class View:
 
     @property
     def waits(self) -> bool:
-        """Whether the budget keeps something back that could be told now."""
-        return self.budget is not None and self.budget.waits and self.budget.open
+        """Whether something was kept back that could be told now."""
+        return self._kept_back and (self.budget is None or self.budget.open)
 
     def follow(self, flush: Flush, removed: Set[int], added: Set[int], tracker: Tracker) -> None:
         """Note that the client was sent what the flush changed: of public things, these ids."""
@@ -191,6 +193,7 @@ class View:
         self._held.difference_update(lack.leaving)
         self._held.update(step.id for step in lack.steps if step.enters)
         self._behind = {step.id: step.since for step in lack.waits if not step.enters}
+        self._kept_back = bool(lack.waits)
         self._widened = False
         self._settle(version)
 

@@ -102,7 +102,9 @@ class Visibility:
         found = False
         for link in links:
             if link.state is LinkState.JOINED:
-                found = self._look_for(link, keyed, flush, tick) or link.view.waits or found
+                moved = self._look_for(link, keyed, flush, tick)
+                # Who has just come is told in any case, and that is no news for the others.
+                found = found or (moved and not link.view.fresh) or link.view.waits
         if self._tracker.dirty:
             error = RuntimeError("interest, priorities and sees_presence are to look, and changed the room")
             raise VisibilityError("interest", error)

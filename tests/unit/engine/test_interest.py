@@ -157,6 +157,7 @@ def test_kinds_leave_other_kinds_alone() -> None:
     assert sees(dots, Chunk())
     assert keys(dots, Dot()) == ["0,0"]
     assert not sees(dots, Dot(x=6))
+    assert sees(grid(cell_size=10, range=5, around=at(0, 0), kinds=[Chunk]), Dot(x=6))
 
 
 # Range and radius
@@ -175,6 +176,11 @@ def test_a_range_is_a_circle_and_exact(centre: tuple[float, float]) -> None:
             assert keys(near, dot)[0] in found
         beyond = Dot(x=centre[0] + dx * 1.0001, y=centre[1] + dy * 1.0001)
         assert not sees(near, beyond)
+
+
+def test_with_a_margin_too_it_enters_at_the_range() -> None:
+    near = grid(cell_size=10, range=25, margin=5, around=at(0, 0))
+    assert sees(near, Dot(x=25))
 
 
 def test_a_range_subscribes_to_the_cells_the_circle_overlaps() -> None:
@@ -235,6 +241,7 @@ def test_a_combined_interest_answers_as_its_parts_do() -> None:
     # All share a key with the far grid, whose `sees` is not for dots.
     assert sees(both, Chunk(cx=12))
     assert not sees(both, Dot(x=12))
+    assert not sees(both, Dot(x=8))
     assert sees(both, Flag())
 
 
@@ -296,6 +303,20 @@ def test_a_point_is_two_or_three_numbers(point: Any, error: type[Exception]) -> 
 def test_fields_that_are_no_numbers_are_no_position() -> None:
     with pytest.raises(TypeError, match="tag: a position is made of numbers"):
         keys(grid(cell_size=10, radius=1, around=nothing), Tag())
+
+
+def test_what_goes_wrong_within_a_position_is_not_taken_for_none() -> None:
+    class Wrong(Entity):
+        y: f32 = 0
+
+        @property
+        def x(self) -> float:
+            missing: Any = None
+            found: float = missing.position
+            return found
+
+    with pytest.raises(AttributeError, match="position"):
+        keys(grid(cell_size=10, radius=1, around=nothing), Wrong())
 
 
 def test_parts_of_a_combination_are_interests_without_a_limit() -> None:

@@ -256,6 +256,23 @@ def test_an_update_of_what_is_seen_only_has_a_version_and_no_record() -> None:
     assert driver.core.version == version + 1
 
 
+def test_a_join_that_changes_nothing_makes_no_version() -> None:
+    class Bare(Room):
+        schema = Schema(entities=[Dot])
+        interest = Asked()
+
+    driver = Driver(Bare)
+    dot = driver.room.entities.add(Dot())
+    ann, bob = driver.join("ann"), driver.join("bob")
+    driver.tick()
+    version, updates = driver.core.version, len(bob.replica.updates)
+    again = driver.rejoin(ann)
+    assert again.log == ["welcome", "update"]
+    assert seen(again) == {dot.id}
+    assert driver.core.version == version
+    assert len(bob.replica.updates) == updates
+
+
 # What is not interest's
 
 
@@ -514,6 +531,8 @@ def test_the_limit_comes_last_and_ties_go_to_the_lower_id() -> None:
     dots = [driver.room.entities.add(Dot()) for _ in range(6)]
     mine = driver.room.entities.add(Dot(), owner="ann")
     interest.refused = {dots[0].id}
+    driver.tick()
+    dots[1].x = 5
     ann = driver.join("ann")
     assert seen(ann) == {*(dot.id for dot in dots[1:4]), mine.id}
 
@@ -564,14 +583,19 @@ def test_of_too_many_entities_some_are_left_out_and_the_log_says_so_once(interes
     rocks[0].size = 6
     driver.tick()
     assert ann.replica.fields(rocks[0].id) == {"size": 6}
+    # One more person takes the place of a rock, at once.
+    driver.join("bob", credit=1)
+    assert present(ann) == {"ann", "bob"}
+    assert len(seen(ann)) == 16_382
     driver.room.entities.delete(rocks[1])
+    driver.room.entities.delete(rocks[2])
     driver.tick()
     assert seen(ann) == {entity.id for entity in driver.room.entities}
     assert ann.replica.fields(more[1].id) == {"size": 5}
     more[1].size = 7
     driver.tick()
     assert told(ann) == [Change(more[1].id, {0: 7})]
-    assert len(log(driver, "room.too_many_visible")) == 1
+    assert [line["player"] for line in log(driver, "room.too_many_visible")] == ["ann", "bob"]
 
 
 # What is sent
@@ -700,6 +724,19 @@ def test_with_a_budget_a_change_of_hands_is_told_at_once() -> None:
     driver.room.entities.set_owner(dots[2], "bob")
     driver.tick()
     assert told(ann) == [Change(dots[2].id, {0: 5.0}), Owner(dots[2].id, "bob")]
+
+
+def test_what_a_budget_kept_back_is_told_when_the_budget_is_gone() -> None:
+    interest = Asked(Limit(99, priority=lambda room, conn, entity: 0, bytes_per_second=1))
+    driver = room_with(interest)
+    ann = driver.join("ann")
+    driver.tick()
+    dots = [driver.room.entities.add(Dot()) for _ in range(4)]
+    driver.tick(2)
+    assert len(seen(ann)) == 1
+    interest.limit = None
+    driver.tick(2)
+    assert seen(ann) == {dot.id for dot in dots}
 
 
 def test_two_with_budgets_are_told_what_each_lacks() -> None:

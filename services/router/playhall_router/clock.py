@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from playhall.engine.wire import VARINT53_MAX
+
 __all__ = ["RoomClock"]
 
 _MAX_AHEAD_S = 3.0
@@ -25,7 +27,7 @@ class RoomClock:
         self._at = now
 
     def read(self, now: float) -> tuple[int, int]:
-        """The tick and the fraction in 1/256 of a tick."""
+        """The tick, at most what a pong can carry, and the fraction in 1/256 of a tick."""
         ahead = min(max(0.0, now - self._at), _MAX_AHEAD_S)
         fraction, tick = math.modf(self._ticks + ahead * self.tick_rate)
-        return int(tick), int(fraction * 256)
+        return min(int(tick), VARINT53_MAX), int(fraction * 256)

@@ -87,6 +87,7 @@ def test_the_key_of_an_entity_is_its_cell() -> None:
     assert EVERYWHERE == "*"
 
 
+@pytest.mark.ledger("INT-07")
 def test_dims_choose_the_axes() -> None:
     flat = grid(cell_size=10, radius=0, around=at(5, 15), dims="xz")
     assert keys(flat, Dot(x=35, y=99, z=-4)) == ["3,-1"]
@@ -252,6 +253,7 @@ def nothing(room: Any, conn: Any) -> None:
     return None
 
 
+@pytest.mark.ledger("INT-07")
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [

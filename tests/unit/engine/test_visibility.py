@@ -561,7 +561,7 @@ def test_of_too_many_keys_some_are_left_out_and_the_log_says_so_once() -> None:
     assert len(log(driver, "room.too_many_keys")) == 2
 
 
-@pytest.mark.ledger("INT-20")
+@pytest.mark.ledger("INT-20", "OWN-19", "PRES-10")
 @pytest.mark.parametrize("interest", [None, "all"])
 def test_of_too_many_entities_some_are_left_out_and_the_log_says_so_once(interest: str | None) -> None:
     asked = Asked()

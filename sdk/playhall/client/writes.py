@@ -16,10 +16,11 @@ holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from playhall.engine.errors import ReadOnlyError
+from playhall.engine.errors import FieldError, ReadOnlyError
 from playhall.engine.frames import MAX_FRAME, Write, WriteEntry
 from playhall.engine.kinds import Entity, Home, put, spec_of, stored_values
 from playhall.engine.presence import check_status
@@ -73,6 +74,10 @@ class Writes(Home):
         super().patch(entity, index, offset, data)
 
     def on_write(self, entity: Entity, index: int, stored: Any) -> None:
+        if isinstance(stored, float) and not math.isfinite(stored):
+            # Rooms may store it, but take it for a broken client if one sends it.
+            name = spec_of(entity).fields[index].name
+            raise FieldError(entity.kind, entity.id, name, f"a client cannot write {stored}")
         self._note(entity, index)
 
     def set_status(self, row: PresenceRow, status: object) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
-from playhall.client import Entity, FieldError, Json, PlayhallError, Schema, outputs, u8, writable
+from playhall.client import Entity, FieldError, Json, PlayhallError, Schema, f32, outputs, u8, writable
 from playhall.client.entities import ClientEntities
 from playhall.client.presence import ClientPresence
 from playhall.engine import frames
@@ -22,6 +23,7 @@ class Cursor(Entity):
     color: u8 = 0
     pixels: writable[bytes] = b""
     tags: writable[Json[Any]] = None
+    angle: writable[f32] = 0
 
 
 class Board(Entity):
@@ -163,6 +165,15 @@ def test_a_value_that_does_not_fit_is_refused_at_the_line(game: Game) -> None:
 
 
 @pytest.mark.ledger("OWN-12")
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_float_that_is_no_number_is_refused_at_the_line(game: Game, value: float) -> None:
+    """A room would take it for a client that breaks the protocol, and close it for good."""
+    with pytest.raises(FieldError, match="cursor 2: angle: a client cannot write"):
+        game.mine.angle = value
+    assert game.mine.angle == 0
+    assert game.woken == 0
+
+
 def test_writes_of_a_turn_are_one_frame_and_frames_are_a_tick_apart_with_the_last_value_of_each_field(
     game: Game,
 ) -> None:

@@ -701,7 +701,6 @@ def test_kick(driver: Driver) -> None:
     assert code_of(bob) is None
 
 
-@pytest.mark.ledger("HOOK-09")
 def test_what_leave_hooks_raise_is_only_logged(driver: Driver) -> None:
     ann = driver.join("ann")
     driver.room.acts |= {"leave": ValueError("a"), "player_leave": ValueError("b")}
@@ -877,7 +876,7 @@ def test_a_room_stays_while_its_shard_is_not_heard_or_a_hook_waits(driver: Drive
     assert driver.core.status is Status.CLOSED
 
 
-@pytest.mark.ledger("HOOK-09", "HOOK-10", "HOOK-11", "STATE-19", "STATE-20", "STATE-21")
+@pytest.mark.ledger("HOOK-10", "HOOK-11", "STATE-19", "STATE-20", "STATE-21")
 def test_hibernating_runs_the_leave_hooks_then_on_hibernate_then_saves(driver: Driver) -> None:
     room = driver.room
     kept = room.entities.add(Dot(x=1))

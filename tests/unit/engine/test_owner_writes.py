@@ -131,7 +131,7 @@ def dropped(driver: Driver) -> list[str]:
     ]
 
 
-@pytest.mark.ledger("OWN-08", "OWN-10", "OWN-17")
+@pytest.mark.ledger("OWN-08", "OWN-17")
 def test_without_on_write_it_applies_as_sent_as_a_tick_begins_and_costs_the_owner_nothing(
     driver: Driver,
 ) -> None:
@@ -270,7 +270,7 @@ def test_what_the_player_may_not_write_is_dropped_and_said_in_the_log() -> None:
     assert len(dropped(driver)) == 1
 
 
-@pytest.mark.ledger("OWN-06", "OWN-15", "OWN-22")
+@pytest.mark.ledger("OWN-06", "OWN-15")
 def test_room_code_that_writes_an_owners_field_corrects_the_owner_each_time_in_that_ticks_update(
     driver: Driver,
 ) -> None:

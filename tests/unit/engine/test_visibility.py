@@ -276,7 +276,7 @@ def test_a_join_that_changes_nothing_makes_no_version() -> None:
 # What is not interest's
 
 
-@pytest.mark.ledger("INT-21", "STATE-10")
+@pytest.mark.ledger("INT-21")
 def test_interest_is_not_asked_of_state_presence_and_hidden_kinds() -> None:
     interest = Asked()
     interest.keys = lambda entity: [EVERYWHERE]

@@ -329,7 +329,6 @@ async def test_a_schema_takes_any_of_its_parts_and_a_room_needs_none(room_host: 
     assert list(bob.presence) == ["alice", "bob"]
 
 
-@pytest.mark.ledger("CODE-16")
 async def test_an_error_has_a_code_and_a_message(room_host: RoomHost) -> None:
     t = room_host.room(Shop)
     alice = await t.connect("alice")

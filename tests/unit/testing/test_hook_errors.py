@@ -197,7 +197,7 @@ async def test_is_the_answer(room_host: RoomHost, fail: set[str]) -> None:
     assert (t.status, alice.status) == ("active", "open")
 
 
-@pytest.mark.ledger("HOOK-09", "HOOK-10")
+@pytest.mark.ledger("HOOK-10")
 async def test_is_only_logged(room_host: RoomHost, fail: set[str]) -> None:
     t = room_host.room(Faulty)
     alice, bob = await t.connect("alice"), await t.connect("bob")

@@ -97,7 +97,6 @@ async def unreliable(client: TestClient[Board, None], host: RoomHost, count: int
     return list(client.messages)
 
 
-@pytest.mark.ledger("MSG-04")
 async def test_unreliable_messages_drop_and_reorder_while_others_do_neither(room_host: RoomHost) -> None:
     t = room_host.room(Game)
     alice = await t.connect("alice", net=Net(loss=0.2))

@@ -15,13 +15,20 @@ player owns. Interest is never asked of these.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from playhall.engine.asking import (
+    VisibilityError,
+    ask_keys,
+    ask_passing,
+    ask_presence,
+    ask_priorities,
+    ask_subscriptions,
+)
 from playhall.engine.budget import Budget
-from playhall.engine.interest import EVERYWHERE, Interest, Key, Limit, memory_of, parts_of
+from playhall.engine.interest import EVERYWHERE, Interest, Key, memory_of, parts_of
 from playhall.engine.keyed import Keyed
 from playhall.engine.links import Link, LinkState
 from playhall.engine.outputs import LogOut, Output
@@ -37,19 +44,6 @@ MAX_KEYS = 4_096
 """Keys that a connection can subscribe to."""
 MAX_VISIBLE = 16_384
 """Entities, presence among them, that a connection can see."""
-
-
-class VisibilityError(Exception):
-    """Room code that says who sees what raised `error`, or did what it must not. It ends the room.
-
-    `hook` names it, `about` says what it was asked of.
-    """
-
-    def __init__(self, hook: str, error: BaseException, **about: Any) -> None:
-        super().__init__(hook)
-        self.hook = hook
-        self.error = error
-        self.about = about
 
 
 class _Everyone(Interest):
@@ -129,7 +123,7 @@ class Visibility:
             changed = chain(flush.added, flush.changed)
         for tracked in changed:
             if _is_entity(tracked):
-                self._keyed.put(tracked, [self._keys_of(part, tracked) for part in self._parts])
+                self._keyed.put(tracked, [ask_keys(self._room, part, tracked) for part in self._parts])
         return self._keyed
 
     def _prepare(self) -> None:
@@ -164,7 +158,7 @@ class Visibility:
         before = sight.visible
         visible = dict(self._common)
         for tracked, entry in self._entries:
-            if self._sees_presence(link, tracked, entry):
+            if ask_presence(self._room, link, tracked, entry):
                 visible[tracked.id] = tracked
         owned = keyed.owned(link.player)
         found = self._find(link, sight, keyed)
@@ -210,7 +204,7 @@ class Visibility:
     def _sees(self, link: Link, sight: Sight, keyed: Keyed, tracked: Tracked) -> bool:
         """Whether a link sees something that has just changed."""
         if tracked.scope is Scope.PRESENCE and self._hides_presence:
-            return self._sees_presence(link, tracked, self._presence.get(tracked.owner or ""))
+            return ask_presence(self._room, link, tracked, self._presence.get(tracked.owner or ""))
         if not _is_entity(tracked):
             return True
         found = False
@@ -219,7 +213,7 @@ class Visibility:
             self._parts, self._hides, sight.subscriptions, keyed.keys(tracked.id), strict=True
         ):
             if not subscriptions.isdisjoint(keys):
-                passing = self._passing(part, link, {tracked.id: tracked}) if hides else True
+                passing = ask_passing(self._room, part, link, {tracked.id: tracked}) if hides else True
                 found = bool(passing) or found
         if tracked.owner == link.player:
             sight.found.discard(tracked.id)
@@ -238,7 +232,7 @@ class Visibility:
         """Look at who is in the room. Returns whether the link sees anybody else than before."""
         moved = False
         for tracked, entry in self._entries:
-            seen = self._sees_presence(link, tracked, entry)
+            seen = ask_presence(self._room, link, tracked, entry)
             if seen and tracked.id not in sight.visible:
                 sight.visible[tracked.id], moved = tracked, True
             elif not seen and sight.visible.pop(tracked.id, None) is not None:
@@ -249,11 +243,11 @@ class Visibility:
         """Return what interest shows a link, before the limit."""
         memory = memory_of(link.conn)
         memory.begin(whole=True)
-        sight.subscriptions = self._subscriptions_of(link, sight)
+        self._subscribe(link, sight)
         found: dict[int, Tracked] = {}
         for number, part in enumerate(self._parts):
             sharing = keyed.sharing(number, sight.subscriptions[number])
-            found.update(self._passing(part, link, sharing) if self._hides[number] else sharing)
+            found.update(ask_passing(self._room, part, link, sharing) if self._hides[number] else sharing)
         memory.end()
         return found
 
@@ -264,7 +258,7 @@ class Visibility:
         limit, budget = self._interest.limit, link.view.budget
         if limit is None or (len(found) <= limit.max and budget is None):
             return found
-        priorities = self._priorities(limit, link, found)
+        priorities = ask_priorities(self._room, limit, link, found)
         if budget is not None:
             budget.priorities = priorities
         ranked = sorted(found, key=lambda id: (-priorities[id], id))
@@ -284,113 +278,17 @@ class Visibility:
     def _log(self, event: str, link: Link, limit: int) -> None:
         self._emit(LogOut("error", event, {"player": link.player, "id": link.conn.id, "limit": limit}))
 
-    # Asking room code
-
-    def _keys_of(self, part: Interest, tracked: Tracked) -> Sequence[Key]:
-        try:
-            return [_checked(key) for key in _iterable(part.keys_of(self._room, tracked.entity))]
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise _failure("interest.keys_of", error, tracked) from error
-
-    def _subscriptions_of(self, link: Link, sight: Sight) -> list[set[Key]]:
-        subscriptions: list[set[Key]] = []
+    def _subscribe(self, link: Link, sight: Sight) -> None:
+        """Ask for the keys of a link."""
         left, over = MAX_KEYS, False
+        sight.subscriptions = []
         for part in self._parts:
-            keys: set[Key] = {EVERYWHERE}
-            try:
-                for key in _iterable(part.subscriptions_of(self._room, link.conn)):
-                    if _checked(key) not in keys:
-                        if not left:
-                            over = True
-                            break
-                        keys.add(key)
-                        left -= 1
-            except (KeyboardInterrupt, GeneratorExit):
-                raise
-            except BaseException as error:
-                raise VisibilityError("interest.subscriptions_of", error, player=link.player) from error
-            subscriptions.append(keys)
+            keys, more = ask_subscriptions(self._room, part, link, left)
+            sight.subscriptions.append(keys)
+            left, over = left + 1 - len(keys), over or more
         if over and not sight.too_many_keys:
             self._log("room.too_many_keys", link, MAX_KEYS)
         sight.too_many_keys = over
-        return subscriptions
-
-    def _passing(self, part: Interest, link: Link, sharing: dict[int, Tracked]) -> dict[int, Tracked]:
-        """Return what of that which shares a key a part lets through."""
-        room, conn, sees = self._room, link.conn, part.sees
-        passing = {}
-        tracked: Tracked | None = None
-        try:
-            for id, tracked in sharing.items():
-                if _answer("sees", sees(room, conn, tracked.entity)):
-                    passing[id] = tracked
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise _failure("interest.sees", error, tracked, link) from error
-        return passing
-
-    def _priorities(self, limit: Limit, link: Link, found: dict[int, Tracked]) -> dict[int, float]:
-        room, conn, priority = self._room, link.conn, limit.priority
-        priorities = {}
-        tracked: Tracked | None = None
-        try:
-            for id, tracked in found.items():
-                priorities[id] = _priority(priority(room, conn, tracked.entity))
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise _failure("interest.limit.priority", error, tracked, link) from error
-        return priorities
-
-    def _sees_presence(self, link: Link, tracked: Tracked, entry: PresenceEntry) -> bool:
-        if entry.player == link.player:
-            return True
-        try:
-            return _answer("sees_presence", self._room.sees_presence(link.conn, entry))
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise _failure("sees_presence", error, tracked, link) from error
-
-
-def _failure(
-    hook: str, error: BaseException, tracked: Tracked | None, link: Link | None = None
-) -> VisibilityError:
-    about: dict[str, Any] = {} if tracked is None else {"kind": tracked.spec.name, "id": tracked.id}
-    if link is not None:
-        about["player"] = link.player
-    return VisibilityError(hook, error, **about)
-
-
-def _iterable(keys: Any) -> Iterable[Any]:
-    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-        raise TypeError(f"keys come in a list or the like, not as {keys!r}")
-    return keys
-
-
-def _checked(key: Any) -> Key:
-    if isinstance(key, bool) or not isinstance(key, str | int | float):
-        raise TypeError(f"a key is str, int or float, not {key!r}")
-    if key != key:
-        raise ValueError("NaN cannot be a key")
-    return key
-
-
-def _answer(hook: str, answer: object) -> bool:
-    if answer is True or answer is False:
-        return answer
-    raise TypeError(f"{hook} must return True or False, not {answer!r}")
-
-
-def _priority(priority: Any) -> float:
-    if isinstance(priority, bool) or not isinstance(priority, int | float):
-        raise TypeError(f"a priority is a number, not {priority!r}")
-    if math.isnan(priority):
-        raise ValueError("a priority cannot be NaN")
-    return priority
 
 
 def _is_entity(tracked: Tracked) -> bool:

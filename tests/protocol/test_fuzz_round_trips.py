@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from playhall.engine import frames, jsontext
 from playhall.engine.errors import ProtocolError
+from playhall.engine.fields import MAX_BYTES
 from playhall.engine.frames import MAX_FRAME, decode_client, decode_server, encode_client, encode_server
 from playhall.engine.payloads import MAX_PAYLOAD, compress, decode_payload, encode_payload, inflate
 from playhall.engine.schema import FIRST_PRESENCE_ID
@@ -80,7 +81,7 @@ class Steer(Input):
 
 
 SCHEMA = Schema(state=Board, private=Purse, entities=[Item], input=Steer)
-DAMAGED_BYTES = 8
+DAMAGED_BYTES = 4
 HELD = {0: 1, 1: 2, 2: 0, 3: 0, FIRST_PRESENCE_ID: len(SCHEMA.kinds) - 1}
 
 u16s, u32s, u53s = st.integers(0, 2**16 - 1), st.integers(0, VARINT32_MAX), st.integers(0, VARINT53_MAX)
@@ -469,3 +470,18 @@ def test_no_number_that_is_none_comes_from_a_client(value: float) -> None:
     entry = frames.WriteEntry(2, 0, SCHEMA.kinds[0], {SCHEMA.kinds[0].by_name["far"].index: value})
     with pytest.raises(ProtocolError):
         read_client(encode_client(frames.Write(1, (entry,))))
+
+
+def test_an_update_that_never_ends_is_refused() -> None:
+    reader = UpdateReader(SCHEMA.kinds)
+    reader.welcome(1, 1, resumed=False)
+    index = SCHEMA.kinds[0].by_name["chunk"].index
+    builder = UpdateBuilder()
+    builder.add(Section.PATCH, encode_patch(2, index, 0, bytes(MAX_BYTES)))
+    [plain] = builder.bodies()
+    first = encode_head(1, 0, last=False, deflated=True) + deflate(plain)
+    later = encode_head(0, 0, last=False, deflated=True) + deflate(plain)
+    reader.held = dict(HELD)
+    with pytest.raises(ProtocolError, match="never ends"):
+        for n in range(2_000):
+            reader.part(later if n else first)

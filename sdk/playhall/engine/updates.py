@@ -53,6 +53,11 @@ UPDATE: Final = 4
 MAX_PART: Final = 61_440
 MAX_HEAD: Final = 15
 MAX_BODY: Final = MAX_PART - MAX_HEAD
+MAX_OWNER: Final = 128
+# What the parts of an update may add up to: the largest state a room may have, and some. An operation counts
+# for more than its bytes, of which a few may be all it has.
+MAX_UPDATE: Final = 64 * 1024 * 1024
+ENTRY_SIZE: Final = 32
 
 LAST_PART: Final = 1
 DEFLATED: Final = 2
@@ -308,6 +313,7 @@ class UpdateReader:
         self.tick = 0
         self._welcomed = False
         self._pending: Update | None = None
+        self._pending_size = 0
         self._state = _Held({})
 
     def welcome(self, version: int, tick: int, *, resumed: bool) -> None:
@@ -338,7 +344,11 @@ class UpdateReader:
             if self._pending is None
             else self._go_on(dv, dt, flags)
         )
-        pending.operations.extend(_decode(body, self._kinds, self._state))
+        operations = _decode(body, self._kinds, self._state)
+        self._pending_size += len(body) + ENTRY_SIZE * len(operations)
+        if self._pending_size > MAX_UPDATE:
+            raise ProtocolError("an update never ends")
+        pending.operations.extend(operations)
         if not flags & LAST_PART:
             self._pending = pending
             return None
@@ -351,7 +361,7 @@ class UpdateReader:
         version, tick = self.version + dv, self.tick + dt
         if version > VARINT32_MAX or tick > VARINT53_MAX:
             raise ProtocolError("a version or tick that is too large")
-        self._state = _Held({} if full else self.held)
+        self._state, self._pending_size = _Held({} if full else self.held), 0
         return Update(version, tick, full, [])
 
     def _go_on(self, dv: int, dt: int, flags: int) -> Update:
@@ -439,7 +449,7 @@ def _read_patch(source: Reader, kinds: Sequence[KindSpec], held: _Held) -> Patch
 def _read_owner(source: Reader, kinds: Sequence[KindSpec], held: _Held) -> Owner:
     id = source.varint32()
     _held_kind(id, kinds, held)
-    return Owner(id, source.str() or None)
+    return Owner(id, source.str(MAX_OWNER) or None)
 
 
 def _held_kind(id: int, kinds: Sequence[KindSpec], held: _Held) -> KindSpec:

@@ -5,8 +5,8 @@ import type { Schema } from "./schema.js";
 import { UpdateDecoder, type KindLookup, type Operation, type Part } from "./updates.js";
 import { VARINT32_MAX, VARINT53_MAX } from "./values.js";
 
-/** The most that parts without their last may add up to: the largest state a room may have, and some. */
-const MAX_PENDING_BYTES = 64 * 2 ** 20;
+/** The most that the parts of an update may add up to: the largest state a room may have, and some. */
+const MAX_UPDATE_BYTES = 64 * 2 ** 20;
 
 /** One whole update. */
 export interface Update {
@@ -49,10 +49,10 @@ export class UpdateAssembler {
 
   /** Take the next part; the whole update if it was the last, else null. */
   add(data: Uint8Array): Update | null {
-    this.#pendingBytes += data.length;
-    if (this.#pendingBytes > MAX_PENDING_BYTES) throw new ProtocolError("an update never ends");
     this.#decoder ??= new UpdateDecoder(this.#schema, this.#held);
     const part = this.#decoder.decode(data);
+    this.#pendingBytes += part.size;
+    if (this.#pendingBytes > MAX_UPDATE_BYTES) throw new ProtocolError("an update never ends");
     if (this.#parts.length === 0) this.#checkStart(part);
     this.#parts.push(part);
     return part.last ? this.#complete() : null;

@@ -57,7 +57,12 @@ export interface Part {
   readonly dv: number;
   readonly dt: number;
   readonly operations: readonly Operation[];
+  /** What it takes up: the inflated bytes, and ENTRY_BYTES for each operation. */
+  readonly size: number;
 }
+
+/** What an operation takes up beside its bytes, of which a few may be all it has. */
+const ENTRY_BYTES = 32;
 
 /** The kind of the entity that is held under an id, or undefined. */
 export type KindLookup = (id: number) => Kind | undefined;
@@ -93,7 +98,9 @@ export class UpdateDecoder {
     const body = reader.rest();
     const headBytes = 1 + data.length - body.length;
     const sections = flags & DEFLATED ? inflateRaw(body, MAX_PART_BYTES - headBytes) : body;
-    return { last: (flags & LAST) !== 0, full, dv, dt, operations: this.#sections(new Reader(sections)) };
+    const operations = this.#sections(new Reader(sections));
+    const size = sections.length + ENTRY_BYTES * operations.length;
+    return { last: (flags & LAST) !== 0, full, dv, dt, operations, size };
   }
 
   #sections(reader: Reader): Operation[] {

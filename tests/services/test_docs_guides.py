@@ -1,0 +1,72 @@
+"""What the guides show works: both type checkers (strict) and tsc pass it, it imports, and its tests pass."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.docs_blocks import ROOT, Guide, write_guides
+
+WEB = ROOT / "clients" / "web"
+TIMEOUT_S = 110
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("guides")
+
+
+@pytest.fixture(scope="module")
+def guides(folder: Path) -> list[Guide]:
+    return write_guides(folder)
+
+
+def run(command: Sequence[str | Path], cwd: Path) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_guide_of_the_engine_shows_code(guides: list[Guide]) -> None:
+    shown = {guide.name for guide in guides}
+    assert shown >= {"bots", "calls", "interest", "ownership", "presence", "room", "state-sync", "testing"}
+
+
+def test_modules_import(guides: list[Guide], folder: Path) -> None:
+    modules = [module for guide in guides for module in guide.modules]
+    code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    run([sys.executable, "-W", "error", "-c", code, *modules], folder)
+
+
+def test_tests_pass(guides: list[Guide], folder: Path) -> None:
+    run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder], folder)
+
+
+def test_mypy_agrees(guides: list[Guide], folder: Path) -> None:
+    packages = [argument for guide in guides for argument in ("-p", guide.package)]
+    config = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
+    run([sys.executable, "-m", "mypy", *config, *packages], folder)
+
+
+def test_pyright_agrees(guides: list[Guide], folder: Path) -> None:
+    settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "venvPath": str(ROOT), "venv": ".venv"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    run([ROOT / ".venv" / "bin" / "pyright", "-p", folder], folder)
+
+
+def test_typescript_compiles(guides: list[Guide], folder: Path) -> None:
+    settings = {
+        "extends": str(WEB / "tsconfig.json"),
+        "compilerOptions": {
+            "noUnusedLocals": False,
+            "paths": {"@playhall/client": [str(WEB / "src" / "index.ts")]},
+            "typeRoots": [str(WEB / "node_modules" / "@types")],
+        },
+        "include": ["*/page.ts"],
+    }
+    (folder / "tsconfig.json").write_text(json.dumps(settings))
+    run([WEB / "node_modules" / ".bin" / "tsc", "-p", folder], folder)

@@ -35,7 +35,7 @@ class Desk(Room[Level]):
 
 @pytest.mark.timeout(300)
 async def test_f16_many_calls_on_one_connection(room_host: RoomHost) -> None:
-    """Reply n belongs to call n, past 255 and past 65,535; by the test's clock, for 120 a second may be sent."""
+    """Reply n belongs to call n, past 255 and past 65,535; in the time it takes at 120 a second."""
     t = room_host.room(Desk)
     alice = await t.connect("alice")
     for first in range(0, CALLS, AT_ONCE):

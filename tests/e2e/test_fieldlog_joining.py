@@ -1,0 +1,124 @@
+"""Field log F1 and F2 on real sockets: leaves during joins, and the last seat."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from playhall.engine import frames
+from tests.e2e.games.fieldlog.shared import Pawn, schema
+from tests.support.dev import DevServer
+from tests.support.players import Player, together
+from tests.support.raw_socket import RawSocket
+
+pytestmark = pytest.mark.asyncio
+
+GAME = "fieldlog"
+GRACE_S = 10.0
+FULL = 4003
+KICKED = 4006
+SEATS = 8
+
+
+@pytest.mark.timeout(120)
+async def test_f01_leaves_while_joins_wait(dev: DevServer) -> None:
+    """A hundred joins that take 500 ms, cut at any moment by a close or a TCP reset: nobody is left over."""
+    rng = random.Random(1)
+    async with Player(dev.url, GAME, "hasty", schema, type="slow") as watcher:
+        sockets = [await RawSocket.open(dev.websockets[n % len(dev.websockets)]) for n in range(100)]
+
+        async def come_and_go(number: int, raw: RawSocket) -> None:
+            raw.greet(GAME, "hasty", schema, type="slow")
+            await asyncio.sleep(rng.uniform(0, 0.8))
+            if number % 2:
+                raw.reset()
+            else:
+                raw.send(frames.Leave())
+                raw.close()
+            await raw.until(lambda raw: raw.gone)
+
+        await together([come_and_go(number, raw) for number, raw in enumerate(sockets)])
+        await watcher.until(
+            lambda: watcher.state.tried >= 1 + sum(raw.has(frames.Welcome) for raw in sockets)
+        )
+        left = time.monotonic()
+
+        # Every join that took effect has one leave.
+        def is_even() -> bool:
+            return watcher.state.joins - watcher.state.leaves == 1
+
+        await watcher.until(lambda: is_even() and len(watcher.client.presence) == 1, GRACE_S + 5)
+        assert time.monotonic() - left < GRACE_S + 2
+        look = await watcher.ask("look")
+        assert (look["here"], look["inside"]) == ([watcher.player], 1)
+        assert watcher.state.strays == 0, "a leave without a join"
+        assert [pawn.owner for pawn in watcher.client.entities.all(Pawn)] == [watcher.player]
+        refused = [raw for raw in sockets if raw.closed_with == KICKED]
+        assert not any(raw.has(frames.UpdatePart) for raw in refused), "a rejected join received state"
+        assert watcher.state.tried >= 20
+        assert watcher.story() in ([], ["waking"])
+
+
+@pytest.mark.timeout(120)
+async def test_f02_the_last_seat(dev: DevServer) -> None:
+    """Two hundred at once for eight seats; then fifty rounds in which four leave and four come."""
+    sockets = [await RawSocket.open(dev.websockets[n % len(dev.websockets)]) for n in range(200)]
+    for raw in sockets:
+        raw.greet(GAME, "eight", schema, type="eight")
+    await together([raw.until(settled) for raw in sockets])
+    inside = [raw for raw in sockets if raw.has(frames.UpdatePart)]
+    refused = [raw for raw in sockets if raw.gone]
+    assert (len(inside), len(refused)) == (SEATS, 200 - SEATS)
+    assert {raw.closed_with for raw in refused} == {FULL}
+    assert not any(raw.has(frames.Welcome) for raw in refused)
+
+    for number in range(50):
+        for raw in inside[:4]:
+            raw.send(frames.Leave())
+            raw.close()
+        came = [await RawSocket.open(dev.websockets[number % len(dev.websockets)]) for _ in range(4)]
+        for raw in came:
+            raw.greet(GAME, "eight", schema, type="eight")
+        began = time.monotonic()
+        await together([raw.until(settled) for raw in came])
+        # The same instant: a leave may come behind a join. Those that were too early come again.
+        while any(raw.gone for raw in came):
+            assert {raw.closed_with for raw in came if raw.gone} == {FULL}
+            came = [raw for raw in came if not raw.gone]
+            again = [await RawSocket.open(dev.websockets[0]) for _ in range(4 - len(came))]
+            for raw in again:
+                raw.greet(GAME, "eight", schema, type="eight")
+            await together([raw.until(settled) for raw in again])
+            came += again
+            assert time.monotonic() - began < 5.0
+        inside = inside[4:] + came
+        assert (await looked(inside[0]))["here"] == SEATS
+
+    # The room is full: who was never in cannot come by way of resuming either.
+    stranger = await RawSocket.open(dev.websockets[0])
+    welcome = next(frame for frame in inside[0].received if isinstance(frame, frames.Welcome))
+    stranger.greet(GAME, "eight", schema, type="eight", attempt=3)
+    assert await stranger.closed() == FULL
+    resuming = await RawSocket.open(dev.websockets[0])
+    resuming.send_hello(GAME, "eight", schema, type="eight", attempt=1)
+    resuming.send(frames.Resume(0, welcome.generation, welcome.version, full=False, held=(2, 3)))
+    assert await resuming.closed() == FULL
+    assert (await looked(inside[0]))["here"] == SEATS
+    for raw in inside:
+        raw.close()
+
+
+def settled(raw: RawSocket) -> bool:
+    return raw.gone or raw.has(frames.UpdatePart)
+
+
+async def looked(raw: RawSocket) -> dict[str, int]:
+    """What the room says is in it: a look in the same room by one that is in."""
+    asked = sum(isinstance(frame, frames.Message) for frame in raw.received)
+    raw.send(frames.Message({"type": "look", "ask": asked}))
+    await raw.until(lambda raw: sum(isinstance(f, frames.Message) for f in raw.received) > asked)
+    [*_, answer] = [frame for frame in raw.received if isinstance(frame, frames.Message)]
+    return {"here": len(answer.content["here"]), "inside": answer.content["inside"]}

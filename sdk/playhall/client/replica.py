@@ -95,7 +95,7 @@ class Replica:
             fits = (
                 enter.number == {SHARED_ID: schema.state_number, PRIVATE_ID: schema.private_number}[enter.id]
             )
-        if not fits:
+        if not fits or schema.kinds[enter.number].hidden:
             raise ProtocolError(f"entity {enter.id} cannot be of kind {enter.number}")
 
     def add(self, enter: Enter, owner: str | None) -> Entity:

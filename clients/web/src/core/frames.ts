@@ -151,6 +151,13 @@ function readPong(reader: Reader): ServerFrame {
   return { type: "pong", nonce, ticking, tick: reader.varint53(), fraction: reader.u8() };
 }
 
+function readReset(reader: Reader): ServerFrame {
+  const number = reader.varint32();
+  const code = reader.u16();
+  if (number === 0) throw new ProtocolError("resets count from 1");
+  return { type: "reset", number, code };
+}
+
 /** Decode one frame from a server, all of it, or throw ProtocolError. A type that is not known is "unknown". */
 export function decodeServerFrame(data: Uint8Array): ServerFrame {
   const reader = new Reader(data);
@@ -181,7 +188,7 @@ export function decodeServerFrame(data: Uint8Array): ServerFrame {
     case FrameType.PONG:
       return readPong(reader);
     case FrameType.RESET:
-      return { type: "reset", number: reader.varint32(), code: reader.u16() };
+      return readReset(reader);
     default:
       return { type: "asleep", generation: reader.varint53(), version: reader.varint32() };
   }

@@ -49,6 +49,15 @@ function checkNumbers(text: string): void {
   }
 }
 
+/** Half a surrogate pair can come only as an escape: what is UTF-8 has none. Whole pairs may come so too. */
+const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
+
+function holdsLoneSurrogate(value: Json): boolean {
+  if (typeof value === "string") return hasLoneSurrogate(value);
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => hasLoneSurrogate(key) || holdsLoneSurrogate(inner as Json));
+}
+
 /** Parse JSON from the wire, or throw ProtocolError. */
 export function parseJson(text: string): Json {
   if (nestsTooDeep(text)) throw new ProtocolError(`JSON nests over ${MAX_NESTING} deep`);
@@ -59,6 +68,9 @@ export function parseJson(text: string): Json {
     throw new ProtocolError("text is not JSON");
   }
   checkNumbers(text);
+  if (ESCAPED_SURROGATE.test(text) && holdsLoneSurrogate(value)) {
+    throw new ProtocolError("JSON holds half a surrogate pair");
+  }
   return value;
 }
 

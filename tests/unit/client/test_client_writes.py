@@ -164,7 +164,6 @@ def test_a_value_that_does_not_fit_is_refused_at_the_line(game: Game) -> None:
     assert (game.mine.x, game.sent()) == (0, [])
 
 
-@pytest.mark.ledger("OWN-12")
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_float_that_is_no_number_is_refused_at_the_line(game: Game, value: float) -> None:
     """A room would take it for a client that breaks the protocol, and close it for good."""
@@ -174,6 +173,7 @@ def test_a_float_that_is_no_number_is_refused_at_the_line(game: Game, value: flo
     assert game.woken == 0
 
 
+@pytest.mark.ledger("OWN-12")
 def test_writes_of_a_turn_are_one_frame_and_frames_are_a_tick_apart_with_the_last_value_of_each_field(
     game: Game,
 ) -> None:

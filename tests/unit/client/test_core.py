@@ -121,7 +121,7 @@ class TestConnecting:
 
 
 class TestComingBack:
-    @pytest.mark.ledger("RECO-01")
+    @pytest.mark.ledger("RECO-01", "CODE-06", "CODE-09", "CODE-11", "CODE-15")
     @pytest.mark.parametrize("code", RECOVERABLE)
     def test_a_lost_connection_is_reported_once_and_made_again(self, server: Server, code: int) -> None:
         server.connect()
@@ -137,7 +137,8 @@ class TestComingBack:
         [hello] = server.taken(frames.Hello)
         assert hello.attempt == 1
 
-    @pytest.mark.ledger("RECO-07")
+    @pytest.mark.ledger("CODE-01", "CODE-02", "CODE-03", "CODE-04", "CODE-05", "CODE-07", "CODE-08", "CODE-12")
+    @pytest.mark.ledger("CODE-13", "CODE-14", "RECO-01", "RECO-07")
     @pytest.mark.parametrize("code", FATAL)
     def test_after_a_final_code_it_reports_and_stops(self, server: Server, code: int) -> None:
         server.connect()

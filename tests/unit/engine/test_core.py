@@ -471,6 +471,33 @@ def test_a_slow_join_waits_for_its_state_and_nobody_else_does(driver: Driver) ->
     driver.assert_in_sync(bob)
 
 
+@pytest.mark.ledger("STATE-08")
+def test_a_join_finds_private_state_as_it_was_left_and_its_first_update_has_what_it_wrote(
+    driver: Driver,
+) -> None:
+    bob = driver.join("bob")
+    driver.room.private("bob").coins = 4
+    driver.leave(bob)
+    driver.tick()
+    woken = driver.wake()
+    gate, found = Gate(), []
+
+    def join(conn: Connection) -> Any:
+        mine = woken.room.private(conn)
+        found.append(mine.coins)
+        mine.coins += 1
+        return gate
+
+    woken.room.acts["join"] = join
+    again = woken.rejoin(bob)
+    woken.tick()
+    assert (found, again.log) == ([4], ["welcome"])
+    gate.open = True
+    woken.go_on_all()
+    assert again.log == ["welcome", "update"]
+    assert again.replica.fields(1) == {"coins": 5}
+
+
 def test_a_join_that_never_settles_ends_after_10_s(driver: Driver) -> None:
     driver.room.acts["join"] = Gate()
     bob = driver.join("bob")

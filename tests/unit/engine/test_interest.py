@@ -184,6 +184,7 @@ def test_with_a_margin_too_it_enters_at_the_range() -> None:
     assert sees(near, Dot(x=25))
 
 
+@pytest.mark.ledger("INT-12")
 def test_a_range_subscribes_to_the_cells_the_circle_overlaps() -> None:
     def overlaps(x: int, y: int) -> bool:
         nearest = [max(cell * 10 - at, at - cell * 10 - 10, 0) for cell, at in ((x, 3.0), (y, 4.0))]
@@ -194,6 +195,7 @@ def test_a_range_subscribes_to_the_cells_the_circle_overlaps() -> None:
     assert "-3,-3" not in found
 
 
+@pytest.mark.ledger("INT-12")
 def test_a_range_in_three_dimensions_is_a_sphere() -> None:
     near = grid(cell_size=10, range=10, around=at(0, 0, 0), dims="xyz")
     assert sees(near, Dot(x=0, y=6, z=8))

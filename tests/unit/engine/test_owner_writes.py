@@ -148,7 +148,7 @@ def test_without_on_write_it_applies_as_sent_as_a_tick_begins_and_costs_the_owne
     driver.assert_in_sync(ann)
 
 
-@pytest.mark.ledger("OWN-07")
+@pytest.mark.ledger("OWN-07", "OWN-15")
 @pytest.mark.parametrize(
     ("note", "values", "now"),
     [

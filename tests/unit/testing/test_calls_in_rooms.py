@@ -356,6 +356,7 @@ class TestRequests:
         await t.hibernate()
         assert await t.request("sell") == 2
 
+    @pytest.mark.ledger("HOOK-12")
     async def test_what_on_request_throws(self, room_host: RoomHost) -> None:
         t = room_host.room(Shop)
         with pytest.raises(

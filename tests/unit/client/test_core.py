@@ -137,8 +137,8 @@ class TestComingBack:
         [hello] = server.taken(frames.Hello)
         assert hello.attempt == 1
 
-    @pytest.mark.ledger("CODE-01", "CODE-02", "CODE-03", "CODE-04", "CODE-05", "CODE-07", "CODE-08", "CODE-12")
-    @pytest.mark.ledger("CODE-13", "CODE-14", "RECO-01", "RECO-07")
+    @pytest.mark.ledger("CODE-01", "CODE-02", "CODE-03", "CODE-04", "CODE-05", "CODE-07", "CODE-08")
+    @pytest.mark.ledger("CODE-12", "CODE-13", "CODE-14", "RECO-01", "RECO-07")
     @pytest.mark.parametrize("code", FATAL)
     def test_after_a_final_code_it_reports_and_stops(self, server: Server, code: int) -> None:
         server.connect()

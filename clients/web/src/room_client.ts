@@ -31,6 +31,7 @@ const CLOGGED_BYTES = 2 ** 16;
 /** How many messages that came before the first state wait for a listener. */
 const MAX_EARLY_MESSAGES = 64;
 
+/** What `connect` and `RoomClient` take. */
 export interface ConnectOptions<State, Private, C extends Calls = Calls> {
   /** The site's origin, such as `location.origin`. */
   readonly url: string;
@@ -52,8 +53,9 @@ export interface ConnectOptions<State, Private, C extends Calls = Calls> {
   readonly simulate?: Simulation;
 }
 
+/** What `call` takes last. */
 export interface CallOptions {
-  /** How long to wait for the answer; 10,000 if not given. */
+  /** How long to wait for the answer, in milliseconds; 10,000 if not given. */
   readonly timeoutMs?: number;
 }
 
@@ -72,7 +74,9 @@ interface Answer {
   readonly reject: (error: PlayhallError) => void;
 }
 
+/** The events of `room.on`, and what their listeners get. */
 export interface RoomEvents {
+  /** The room is being started, which may take some seconds. */
   waking: [];
   /** The connection or the room was lost. The client comes back by itself. */
   disconnected: [code: number];
@@ -80,18 +84,24 @@ export interface RoomEvents {
   restored: [];
   /** The client is out for good; `error.code` says why. */
   closed: [error: PlayhallError];
+  /** The room sent a message. */
   message: [message: Payload, unreliable: boolean];
   /** An update was applied, and all that follows from it was told. */
   tick: [tick: number];
   /** The room went to sleep; anything the player does wakes it. */
   sleep: [];
+  /** The room woke. */
   wake: [];
+  /** Where the room's voice chat is. */
   voice: [url: string, token: string];
   /** Players this one hears, and players who hear this one. */
   peers: [hears: readonly string[], heardBy: readonly string[]];
 }
 
-/** Connect to a room; resolves once its whole state is in. Rejects with PlayhallError. */
+/**
+ * Connect to a room; resolves once its whole state is in. Rejects with PlayhallError: at once where the answer is final,
+ * else after `timeout`.
+ */
 export async function connect<State, Private, C extends Calls>(
   options: ConnectOptions<State, Private, C>,
 ): Promise<RoomClient<State, Private, C>> {
@@ -104,7 +114,9 @@ export async function connect<State, Private, C extends Calls>(
 export class RoomClient<State = unknown, Private = unknown, C extends Calls = Calls> {
   /** Resolves once the room's whole state is in; rejects with PlayhallError. */
   readonly ready: Promise<void>;
+  /** What this client sees. */
   readonly entities: Entities;
+  /** Who is in the room. */
   readonly presence: PresenceList;
   readonly #core: ClientCore;
   readonly #dial: Dial;
@@ -144,6 +156,7 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
     this.#do((now) => this.#core.start(now));
   }
 
+  /** `open` once the first state is in; `reconnecting` while a lost room comes back; `closed` for good. */
   get status(): Status {
     return this.#core.status;
   }
@@ -178,6 +191,7 @@ export class RoomClient<State = unknown, Private = unknown, C extends Calls = Ca
     return this.#core.clock.rtt;
   }
 
+  /** Bytes sent and received, by kind of frame. */
   get stats(): Stats {
     return this.#core.stats;
   }

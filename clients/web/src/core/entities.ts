@@ -22,6 +22,7 @@ export class Entities {
     leave: new Listeners(),
   };
 
+  /** For the client. */
   constructor(replica: Replica, kinds: readonly Kind[], player: () => string) {
     this.#replica = replica;
     this.#kinds = new Set(kinds);
@@ -54,10 +55,12 @@ export class Entities {
     return this.all(kind, { owner: this.#player() });
   }
 
+  /** How many entities of a kind are seen. */
   count(kind: Kind): number {
     return this.#cells(kind).length;
   }
 
+  /** The same as `entity.owner`: a player, or null for the room. */
   ownerOf(entity: Entity): string | null {
     return entity.owner;
   }
@@ -71,6 +74,7 @@ export class Entities {
     return kind;
   }
 
+  /** An entity came in sight. What was there before the listener was added is not told. */
   onEnter<T extends Entity>(kind: Kind<T>, callback: (entity: T) => void): Remove {
     return this.#on("enter", kind, callback);
   }
@@ -85,11 +89,12 @@ export class Entities {
     return this.#on("correct", kind, callback);
   }
 
+  /** Another player owns it now, or nobody: `entity.owner`. */
   onOwner<T extends Entity>(kind: Kind<T>, callback: (entity: T) => void): Remove {
     return this.#on("owner", kind, callback);
   }
 
-  /** The entity can still be read: it shows what was seen last. */
+  /** The entity is gone, or out of sight. It can still be read: it shows what was seen last. */
   onLeave<T extends Entity>(kind: Kind<T>, callback: (entity: T) => void): Remove {
     return this.#on("leave", kind, callback);
   }
@@ -114,15 +119,18 @@ export class PresenceList implements Iterable<PresenceEntry> {
   readonly #setStatus: (status: unknown) => void;
   readonly #listeners = new Listeners<Happening["event"], [entry: PresenceEntry, fields: readonly string[]]>();
 
+  /** For the client. */
   constructor(replica: Replica, setStatus: (status: unknown) => void) {
     this.#replica = replica;
     this.#setStatus = setStatus;
   }
 
+  /** How many players are in the room, those who are coming back included. */
   get size(): number {
     return this.#replica.ofKind(Presence).size;
   }
 
+  /** The entry of a player, if there is one. */
   get(player: string): PresenceEntry | undefined {
     return this.#replica.presenceOf(player)?.handle as PresenceEntry | undefined;
   }
@@ -140,6 +148,7 @@ export class PresenceList implements Iterable<PresenceEntry> {
     this.#setStatus(status);
   }
 
+  /** A player came. */
   onJoin(callback: (entry: PresenceEntry) => void): Remove {
     return this.#listeners.add("enter", callback);
   }
@@ -149,6 +158,7 @@ export class PresenceList implements Iterable<PresenceEntry> {
     return this.#listeners.add("change", callback);
   }
 
+  /** A player is gone: 10 s after the last connection was lost. */
   onLeave(callback: (entry: PresenceEntry) => void): Remove {
     return this.#listeners.add("leave", callback);
   }

@@ -1,7 +1,7 @@
 import { CLOSES, type CloseCode } from "../gen/codes.js";
 
 /**
- * Why something failed. `code` is a close code of `CloseCode`, or 0 when there was no answer to give one.
+ * Why something failed. `code` is a close code of `CloseCode`; of a call, 422, 404 or 429, and 0 where no answer came.
  * The text is for people; programs look at the code.
  */
 export class PlayhallError extends Error {

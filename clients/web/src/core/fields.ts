@@ -4,6 +4,7 @@ import { ProtocolError } from "./errors.js";
 import { deepFreeze, formatJson, parseJson, type Json } from "./json.js";
 import { encodeUtf8, type Reader, type Writer } from "./values.js";
 
+/** What a field holds; the Python types of these names. */
 export type FieldType =
   | "bool"
   | "u8"

@@ -7,6 +7,7 @@ import { type Field, type FieldCodec, codecOf } from "./fields.js";
  * writable fields of those this player owns, private state among them.
  */
 export interface Entity {
+  /** Its number, the same for all. */
   readonly id: number;
   /** The player who owns it, or null: the room. */
   readonly owner: string | null;
@@ -46,6 +47,7 @@ export interface CallKind<Args = unknown, Reply = unknown> {
 /** The calls of a schema, by name. */
 export type Calls = Readonly<Record<string, CallKind>>;
 
+/** What page and room must agree on: the `schema` of the module that `playhall gen` writes. */
 export interface Schema<State = unknown, Private = unknown, Input = unknown, C extends Calls = Calls> {
   /** 32 hexadecimal digits; the room's build must have the same. */
   readonly hash: string;
@@ -66,8 +68,11 @@ type InputOf<K> = K extends InputKind<infer T> ? T : null;
 /** The fields every room has without declaring them: who is there. */
 export interface PresenceEntry extends Entity {
   readonly player: string;
+  /** At most 64 characters; empty if it has none. */
   readonly name: string;
+  /** JSON of at most 1 KB, null at first. */
   readonly status: unknown;
+  /** False for up to 10 s after the last connection was lost. */
   readonly connected: boolean;
 }
 

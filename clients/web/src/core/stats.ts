@@ -1,5 +1,6 @@
 // Bytes by category, for pages that show them and for those who wonder where they go.
 
+/** Bytes by category: `room.stats.sent["message"]`. */
 export class Stats {
   /** Bytes of frames sent: hello, resume, ping, message, unreliable, call, write, leave. */
   readonly sent: Record<string, number> = {};

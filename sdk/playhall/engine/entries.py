@@ -75,6 +75,8 @@ class Entries:
 
 
 def _changes(tracked: Tracked, since: int, among: int) -> list[Entry]:
+    if not among:
+        return []
     mask = tracked.changed_since(since) & among
     entries: list[Entry] = []
     for index, ranges in tracked.patches_since(since, mask).items():

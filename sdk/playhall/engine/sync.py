@@ -9,7 +9,7 @@ share a body like that. Who has just come, or was left out of earlier updates, g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
@@ -49,7 +49,7 @@ class Sync:
         apart: list[tuple[Link, Lack]] = []
         for link in links:
             view = link.view
-            if flush is not None:
+            if flush is not None and flush.corrections:
                 view.note(flush)
             if link.state is not LinkState.JOINED or not (view.fresh or view.version < version):
                 continue
@@ -111,7 +111,8 @@ class Sync:
     def _follow(self, links: list[Link], flush: Flush, now: _Moment) -> None:
         """Send what a flush has changed to links that see all there is, and were up to date before it."""
         shared = _bodies(_shared_entries(flush, now.entries))
-        own = {player: _bodies(found) for player, found in _own_entries(flush, now.entries).items()}
+        players = {link.player for link in links}
+        own = {player: _bodies(found) for player, found in _own_entries(flush, players, now.entries).items()}
         self._send_all(links, shared, [own.get(link.player, []) for link in links], now)
         removed = {tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC}
         added = {tracked.id for tracked in flush.added if tracked.scope in _PUBLIC}
@@ -278,23 +279,29 @@ def _shared_entries(flush: Flush, entries: Entries) -> Iterator[Entry]:
             yield from entries.change(tracked, flush.version - 1, mine=False)
 
 
-def _own_entries(flush: Flush, entries: Entries) -> dict[str, list[Entry]]:
-    """Return what a flush has changed for single players, beyond what it has for everyone."""
+def _own_entries(flush: Flush, players: Set[str], entries: Entries) -> dict[str, list[Entry]]:
+    """Return what a flush has changed for single ones of these players, beyond what it has for everyone."""
     own: defaultdict[str, list[Entry]] = defaultdict(list)
     for tracked in flush.removed:
         if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
             own[tracked.owner].append((Section.LEAVE, encode_leave(tracked.id)))
     for tracked in flush.added:
-        if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
-            own[tracked.owner] += entries.enter(tracked, mine=True)
-        elif tracked.owner is not None and tracked.spec.owner_only_mask and tracked.scope is Scope.SHARED:
-            own[tracked.owner] += entries.secrets(tracked)
+        owner = tracked.owner
+        if owner is None or owner not in players:
+            continue
+        if tracked.scope is Scope.PRIVATE:
+            own[owner] += entries.enter(tracked, mine=True)
+        elif tracked.spec.owner_only_mask and tracked.scope is Scope.SHARED:
+            own[owner] += entries.secrets(tracked)
     for tracked in flush.changed:
-        if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
-            own[tracked.owner] += entries.change(tracked, flush.version - 1, mine=True)
-        elif tracked.owner is not None and tracked.scope is Scope.SHARED:
-            own[tracked.owner] += entries.change_for_owner(tracked, flush.version - 1)
-    for player, masks in flush.corrections.items():
-        for tracked, mask in masks.items():
+        owner = tracked.owner
+        if owner is None or owner not in players:
+            continue
+        if tracked.scope is Scope.PRIVATE:
+            own[owner] += entries.change(tracked, flush.version - 1, mine=True)
+        elif tracked.scope is Scope.SHARED:
+            own[owner] += entries.change_for_owner(tracked, flush.version - 1)
+    for player in flush.corrections.keys() & players:
+        for tracked, mask in flush.corrections[player].items():
             own[player] += entries.correct(tracked, mask, mine=tracked.owner == player)
     return {player: found for player, found in own.items() if found}

@@ -138,7 +138,8 @@ class Tracked(Home):
         self.owner_mask = 1 << self.spec.by_name["status"].index if presence else self.spec.writable_mask
 
     def on_write(self, entity: Entity, index: int, stored: Any) -> None:
-        self.patched.pop(index, None)
+        if self.patched:
+            self.patched.pop(index, None)
         self.wrote(1 << index)
 
     def on_patch(self, entity: Entity, index: int, offset: int, data: bytes, stored: bytes) -> None:
@@ -219,9 +220,13 @@ class Tracked(Home):
             mask &= mask - 1
             self._stamp_patches(index, version)
             self.stamps[index] = version
-        self.patched = {}
-        self.believed = {}
-        self.lost_by = set()
+        # Most have none of these, and there may be many.
+        if self.patched:
+            self.patched = {}
+        if self.believed:
+            self.believed = {}
+        if self.lost_by:
+            self.lost_by = set()
         self.dirty = 0
         self.owner_dirty = self.queued = False
 
@@ -236,17 +241,19 @@ class Tracked(Home):
     def wrote(self, mask: int) -> None:
         """Note that room code has written these fields."""
         self.dirty |= mask
-        if self.owner is not None and mask & self.owner_mask:
+        if mask & self.owner_mask and self.owner is not None:
             self._note_beliefs(mask & self.owner_mask)
         if not self.queued:
             self._tracker.touch(self)
 
     def _note_beliefs(self, mask: int) -> None:
-        values = self.values
-        for index in range(mask.bit_length()):
-            if mask >> index & 1 and index not in self.believed:
+        values, believed = self.values, self.believed
+        while mask:
+            index = (mask & -mask).bit_length() - 1
+            mask &= mask - 1
+            if index not in believed:
                 # In arrays (see `rows`) the new value may be in place already.
-                self.believed[index] = values.told(index) if isinstance(values, Values) else values[index]
+                believed[index] = values.told(index) if isinstance(values, Values) else values[index]
 
 
 @dataclass(slots=True)
@@ -364,11 +371,12 @@ class Tracker:
                 flush.added.append(tracked)
             else:
                 flush.changed.append(tracked)
-                if tracked.owner is not None and not tracked.owner_dirty:
+                if tracked.believed and tracked.owner is not None and not tracked.owner_dirty:
                     flush.correct(tracked.owner, tracked, tracked.overruled(version))
                 # Who has just become the owner is told all that owners write, and need not be twice.
-                for player in tracked.lost_by - {tracked.owner}:
-                    flush.correct(player, tracked, tracked.spec.writable_mask)
+                for player in tracked.lost_by:
+                    if player != tracked.owner:
+                        flush.correct(player, tracked, tracked.spec.writable_mask)
             tracked.stamp(version)
             if tracked.id in self._public and tracked.scope is not Scope.PRIVATE:
                 self._public.move_to_end(tracked.id)

@@ -97,7 +97,7 @@ def test_shared_and_private_state_and_presence_are_no_entities_of_the_game(game:
     )
 
 
-@pytest.mark.ledger("CENT-05")
+@pytest.mark.ledger("CENT-03", "CENT-05")
 def test_callbacks_run_once_all_is_in_enters_first_and_leaves_last(game: Game) -> None:
     game.connect((2, Dot(x=1)), (3, Dot(x=1)), (4, Dot(x=1)))
     game.server.own(3, "alice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def build(tmp_path: Path) -> pb.Build:
     return make_build(tmp_path / "build")
 
 
+@pytest.mark.ledger("HOOK-22")
 @pytest.mark.asyncio
 async def test_a_room_starts_takes_a_player_and_answers(pod: Pod, build: pb.Build) -> None:
     process = await pod.prepare(build)
@@ -58,7 +60,10 @@ async def test_a_room_starts_takes_a_player_and_answers(pod: Pod, build: pb.Buil
     link = await router.enter(uid, generation)
     assert router.joined[link].tick_rate == 20
     await router.say(link, do="move", by=3)
-    assert (await router.ask(link))["moves"] == 3
+    asked = time.time()
+    answer = await router.ask(link)
+    assert answer["moves"] == 3
+    assert asked <= answer["now"] <= time.time()
 
 
 @pytest.mark.asyncio

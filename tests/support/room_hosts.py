@@ -49,7 +49,8 @@ class Game(Room[Board]):
         if do == "move":
             self.state.moves += message.get("by", 1)
         elif do == "tell":
-            self.send(conn, {"moves": self.state.moves, "tick": self.tick, "visits": visits})
+            here = {"moves": self.state.moves, "tick": self.tick, "visits": visits, "now": self.now()}
+            self.send(conn, here)
         elif do == "break":
             self.broken = "a dot too many" + chr(message.get("chr", 33))
         elif do == "log":

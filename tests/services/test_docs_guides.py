@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.docs_blocks import ROOT, Guide, write_guides
+from tests.support.docs_blocks import ROOT, Guide, dead_links, write_guides
 
 WEB = ROOT / "clients" / "web"
 TIMEOUT_S = 110
@@ -70,3 +70,7 @@ def test_typescript_compiles(guides: list[Guide], folder: Path) -> None:
     }
     (folder / "tsconfig.json").write_text(json.dumps(settings))
     run([WEB / "node_modules" / ".bin" / "tsc", "-p", folder], folder)
+
+
+def test_links_of_all_pages_lead_somewhere() -> None:
+    assert dead_links() == []

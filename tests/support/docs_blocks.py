@@ -4,6 +4,8 @@ A Python block whose first line is `# game/file.py` is that file. Each guide is 
 guides may use the same names. A folder that is named as an example, like `dots`, has the example's files too,
 where the guide does not show others. The TypeScript blocks of a guide are one module beside its `shared.py`:
 what the first one imports and declares is there in the others.
+
+`dead_links` looks at the links between all pages.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from pathlib import Path
 
 from playhall.cli.gen import generate
 
-__all__ = ["ROOT", "Guide", "write_guides"]
+__all__ = ["ROOT", "Guide", "dead_links", "write_guides"]
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides"
 _BLOCK = re.compile(r"^```(python|ts)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([a-z_]+/[a-z_/]+\.py)\b")
+_ANY_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _IMPORT = re.compile(r"^import [^;]*;.*\n", re.MULTILINE)
 
 
@@ -88,3 +93,27 @@ def _one_module(scripts: tuple[str, ...]) -> str:
     heads = "".join(line for script in scripts for line in _IMPORT.findall(script))
     first, *others = (_IMPORT.sub("", script) for script in scripts)
     return heads + first + "".join(f"{{\n{script}}}\n" for script in others) + "export {};\n"
+
+
+def dead_links() -> list[str]:
+    """Return the links between the repository's pages that lead to no file, or to no heading of it."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "clients" / "web" / "README.md"]
+    anchors = {page: _anchors(page) for page in pages}
+    dead: list[str] = []
+    for page in pages:
+        for file, anchor in _LINK.findall(_prose(page)):
+            target = (page.parent / file).resolve() if file else page
+            if not target.exists() or (anchor and anchor not in anchors.get(target, ())):
+                dead.append(f"{page.relative_to(ROOT)}: {file}#{anchor}")
+    return dead
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return a page's headings as links name them: lower case, spaces as dashes, no punctuation."""
+    return {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(_prose(page))
+    }
+
+
+def _prose(page: Path) -> str:
+    return _ANY_BLOCK.sub("", page.read_text())

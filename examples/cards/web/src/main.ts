@@ -1,0 +1,188 @@
+// Wild Eights. What is true is in the room (room.py); this page shows it, and asks.
+
+import {
+  CloseCode,
+  isBot,
+  PlayhallError,
+  reloadForNewBuild,
+  RoomClient,
+} from "@playhall/client";
+import { showClock } from "./clock.js";
+import { fits } from "./cards.js";
+import { find, setText } from "./dom.js";
+import { setUpHand, showHand } from "./hand.js";
+import { hideLobby, setUpLobby, showLobby } from "./lobby.js";
+import { announce, notice } from "./notices.js";
+import {
+  hideOverlay,
+  showClosed,
+  showLost,
+  showNoAnswer,
+  showWaking,
+} from "./overlay.js";
+import { editName, offerLink, showName, showPlayers } from "./panel.js";
+import { nameOf, playersOf, type Player, type Room } from "./players.js";
+import { schema } from "./shared.gen.js";
+import { askSuit, newsOf, setUpTable, showOthers, showPiles } from "./table.js";
+
+/** After this long without a word from a server, the page says that it has none. */
+const SAY_NO_ANSWER_MS = 5_000;
+const CLOCK_EVERY_MS = 250;
+/** The code of a call that the room refused, and what stands before the room's own words then. */
+const REJECTED = 422;
+const PREFIX = /^\w+ failed in the room: /;
+
+const asked = new URLSearchParams(location.search).get("room") ?? "";
+const roomId = /^[A-Za-z0-9_-]{1,64}$/.test(asked) ? asked : "main";
+const room: Room = new RoomClient({
+  url: location.origin,
+  project: "cards",
+  room: roomId,
+  schema,
+});
+
+const noAnswer = setTimeout(showNoAnswer, SAY_NO_ANSWER_MS);
+let wasIn = false;
+let saidNews = "";
+
+/** Make a call. What it changed is shown by the update that comes with its reply; a refusal is a notice. */
+function ask(call: () => Promise<unknown>): void {
+  if (room.status !== "open") return;
+  call().catch((error: unknown) => {
+    if (!(error instanceof PlayhallError)) throw error;
+    notice(
+      error.code === REJECTED
+        ? error.message.replace(PREFIX, "")
+        : "The room did not answer. Try again.",
+    );
+  });
+}
+
+function show(): void {
+  const table = room.state;
+  const players = playersOf(room);
+  const me = players.find(({ isMine }) => isMine);
+  const isOnTurn = me?.isOnTurn ?? false;
+  const mustDraw =
+    isOnTurn &&
+    !table.naming &&
+    !room.private.cards.some((card) => fits(card, table));
+  find(".table").classList.toggle("is-bare", table.top === "");
+  showOthers(players);
+  showPiles(table, mustDraw);
+  askSuit(isOnTurn && table.naming);
+  if (table.phase === "playing") hideLobby();
+  else showLobby(players, table.winner);
+  showHand(room.private, table, isOnTurn);
+  showMe(me, mustDraw);
+  showNews(players);
+  showName(room.private.name);
+  showPlayers(listed(players));
+}
+
+/** The line over the hand. */
+function showMe(me: Player | undefined, mustDraw: boolean): void {
+  const line = find("#me");
+  line.classList.toggle("on-turn", me?.isOnTurn ?? false);
+  const wins = me !== undefined && me.wins > 0 ? ` · ${me.wins} won` : "";
+  setText(
+    find("#me-name"),
+    me === undefined ? "You watch" : `${me.name}${wins}`,
+  );
+  const { naming } = room.state;
+  const todo = naming ? "Name a suit" : mustDraw ? "Draw a card" : "Your turn";
+  setText(find("#me-turn"), me?.isOnTurn ? todo : "");
+}
+
+function showNews(players: readonly Player[]): void {
+  const news = newsOf(room.state, players);
+  setText(find("#news"), room.state.phase === "playing" ? news : "");
+  const isOnTurn = players.some((player) => player.isMine && player.isOnTurn);
+  const said = isOnTurn ? `${news} It is your turn.` : news;
+  if (said === saidNews) return;
+  saidNews = said;
+  announce(said);
+}
+
+/** Everyone who is here: people first, and this player before all. */
+function listed(
+  players: readonly Player[],
+): { id: string; name: string; note: string }[] {
+  const entries = [...room.presence].map(({ player, connected }) => {
+    const isSeated = players.some(({ id }) => id === player);
+    const note = isBot(player)
+      ? "bot"
+      : !connected
+        ? "away"
+        : !isSeated
+          ? "watching"
+          : player === room.player
+            ? "you"
+            : "";
+    const rank = player === room.player ? 0 : isBot(player) ? 2 : 1;
+    return { id: player, name: nameOf(room, player), note, rank };
+  });
+  return entries.sort(
+    (a, b) => a.rank - b.rank || a.name.localeCompare(b.name),
+  );
+}
+
+/** In the room, for the first time or again. */
+function entered(): void {
+  clearTimeout(noAnswer);
+  wasIn = true;
+  hideOverlay();
+  show();
+}
+
+function waking(): void {
+  clearTimeout(noAnswer);
+  showWaking(wasIn);
+}
+
+function ended(error: PlayhallError): void {
+  clearTimeout(noAnswer);
+  if (error.code === CloseCode.SCHEMA_MISMATCH && reloadForNewBuild()) return;
+  showClosed(error);
+}
+
+setUpTable({
+  draw: () => ask(() => room.call("draw")),
+  nameSuit: (suit) => ask(() => room.call("name_suit", { suit })),
+});
+setUpHand(
+  (card) => ask(() => room.call("play", { card })),
+  () => {
+    if (room.status !== "open") return;
+    room.private.sort_by = room.private.sort_by === "suit" ? "rank" : "suit";
+    show();
+  },
+);
+setUpLobby({
+  setReady: (ready) => {
+    if (room.status !== "open") return;
+    room.presence.setStatus({ ready });
+    show();
+  },
+  resize: (seats) => ask(() => room.call("resize", { seats })),
+});
+editName((name) => {
+  if (room.status === "open" && room.private.name !== name)
+    room.private.name = name;
+});
+offerLink(roomId, announce);
+
+room.on("waking", waking);
+room.on("disconnected", showLost);
+room.on("restored", entered);
+room.on("wake", hideOverlay);
+room.on("closed", ended);
+room.on("tick", show);
+room.ready.then(
+  () => {
+    entered();
+    setInterval(() => showClock(room), CLOCK_EVERY_MS);
+  },
+  // `closed` says why.
+  () => undefined,
+);

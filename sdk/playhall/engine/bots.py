@@ -17,6 +17,7 @@ from typing_extensions import dataclass_transform
 from playhall.engine import jsontext
 from playhall.engine.connection import JsonOut
 from playhall.engine.declaring import KIND_NAME, Local, local, snake_case
+from playhall.engine.faults import said_by
 from playhall.engine.inputs import Input
 from playhall.engine.payloads import MAX_PAYLOAD
 
@@ -233,7 +234,7 @@ def bot_data(bot: Bot) -> bytes:
     try:
         data = jsontext.encode({field: getattr(bot, field) for field in bot._fields})
     except Exception as error:  # a Mapping or Sequence of the author's own may raise anything
-        raise BotDataError(f"{_name(bot)}: {_culprit(bot)}: {error}") from error
+        raise BotDataError(f"{_name(bot)}: {_culprit(bot)}: {said_by(error)}") from error
     if len(data) > MAX_BOT_DATA:
         raise BotDataError(
             f"{_name(bot)}: its fields have {len(data)} bytes of JSON, and at most {MAX_BOT_DATA} are kept"

@@ -34,7 +34,9 @@ def said_by(error: BaseException) -> str:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as another:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:
         return f"(its __str__ raised {type(another).__name__})"
 
 
@@ -44,9 +46,14 @@ def traceback_text(error: BaseException) -> str:
     The SDK's frames before it are left out, and those after it where the SDK says no: an author looks for the
     line that did it. So is the middle of a long one.
     """
-    told = traceback.TracebackException.from_exception(error)
-    told.stack = _of_room_code(told.stack)
-    text = "".join(told.format())
+    try:
+        told = traceback.TracebackException.from_exception(error)
+        told.stack = _of_room_code(told.stack)
+        text = "".join(told.format())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:  # a property of the exception's own, of which Python reads some
+        text = f"{error_text(error)}\n(its traceback cannot be told: {type(another).__name__})\n"
     if len(text) > MAX_TRACEBACK:
         half = (MAX_TRACEBACK - len(_CUT)) // 2
         text = text[:half] + _CUT + text[-half:]

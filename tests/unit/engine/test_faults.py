@@ -39,6 +39,38 @@ def test_an_error_that_cannot_be_told_is_told_so() -> None:
     assert "MuteError" in traceback_text(raised(MuteError()))
 
 
+class LeavingError(Exception):
+    """Leaves by whatever is asked of it."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]
+        raise SystemExit(3)
+
+
+def test_no_error_ends_the_process_by_being_told() -> None:
+    assert error_text(LeavingError()) == "LeavingError: (its __str__ raised SystemExit)"
+    told = traceback_text(raised(LeavingError()))
+    assert told.startswith("LeavingError: (its __str__ raised SystemExit)\n")
+
+
+@pytest.mark.parametrize("notes", [5, [5, object()], ["\ud800"], "text"], ids=repr)
+def test_notes_of_any_sort_are_told(notes: object) -> None:
+    error = raised(ValueError("no"))
+    error.__notes__ = notes  # type: ignore[assignment]
+    assert "ValueError: no" in traceback_text(error)
+
+
+def test_a_long_chain_of_causes_is_cut() -> None:
+    error = ValueError(0)
+    for n in range(1, 5_000):
+        error, cause = ValueError(n), error
+        error.__cause__ = cause
+    assert len(traceback_text(raised(error))) <= MAX_TRACEBACK
+
+
 def test_text_that_is_no_unicode_is_escaped() -> None:
     assert error_text(ValueError("a \ud800 b")) == "ValueError: a \\ud800 b"
     assert traceback_text(raised(ValueError("a \ud800 b"))).endswith("ValueError: a \\ud800 b\n")

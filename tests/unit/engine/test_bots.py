@@ -320,6 +320,7 @@ def test_whoever_makes_room_may_be_followed_by_a_bot(monkeypatch: pytest.MonkeyP
         (Car(), {}, TypeError, "a bot is an instance of a Bot, not Car"),
     ],
 )
+@pytest.mark.ledger("BOT-03")
 def test_what_cannot_be_added_changes_nothing(
     driver: Driver, bot: Any, options: Any, error: type[Exception], message: str
 ) -> None:

@@ -332,7 +332,7 @@ def test_a_base_may_be_asked_for_once_more_at_the_end() -> None:
 
 
 def test_a_large_room_is_warned_of_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("playhall.engine.core.WARN_SIZE", 1_000)
+    monkeypatch.setattr("playhall.engine.saving.WARN_SIZE", 1_000)
     for _ in range(200):
         driver.room.entities.add(Dot())
     driver.tick()
@@ -1075,6 +1075,11 @@ def test_a_move_keeps_connections_and_runs_no_leave_hook(driver: Driver) -> None
 @pytest.mark.ledger("STATE-23", "STATE-26")
 def test_scratch_space_is_made_anew_after_a_wake(driver: Driver) -> None:
     driver.room.acts["x"] = 1
+    driver.tick()
+    other = Driver(Game)
+    assert (driver.room.acts, other.room.acts) == ({"x": 1}, {})
+    assert driver.wake().room.acts == {}
+    driver.hibernate()
     assert driver.wake().room.acts == {}
 
 

@@ -646,6 +646,7 @@ def test_a_join_asks_the_others_only_about_what_has_changed() -> None:
     assert avatar.id not in seen(ann)
 
 
+@pytest.mark.ledger("OWN-19")
 def test_what_a_join_gives_to_others_or_takes_from_them_is_told_at_once() -> None:
     def on_join(self: Any, conn: Seat) -> None:
         if conn.player == "bob":

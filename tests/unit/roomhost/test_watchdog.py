@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+from playhall_roomhost.config import RoomHostConfig
 from playhall_roomhost.pulse import Culprit, PulseReader, PulseWriter, create_page, culprit_bytes
 from playhall_roomhost.watchdog import Watchdog
 
@@ -18,8 +21,9 @@ def test_a_loop_that_does_not_turn_is_stuck_once() -> None:
     assert found == ["a"]
 
 
-def test_the_wait_starts_at_the_last_beat() -> None:
-    dog = Watchdog(5.0)
+@pytest.mark.ledger("HOOK-24")
+def test_the_wait_is_5_s_and_starts_at_the_last_beat() -> None:
+    dog = Watchdog(RoomHostConfig.stuck_s)
     dog.watch("a", 0, 0.0)
     assert not any(dog.look({"a": 1}, second) for second in (1.0, 2.0, 3.0, 4.0, 5.0, 5.9))
     assert dog.look({"a": 1}, 6.0) == ["a"]

@@ -43,6 +43,7 @@ from tests.support.converging import PLENTY, Player, Table
 
 PLAYERS = ("ann", "bob", "cy")
 RANGE, MARGIN, MOST = 20.0, 5.0, 5
+FILLER = bytes(n * 31 % 251 for n in range(49_152))
 
 
 class Marked(Entity, abstract=True):
@@ -161,7 +162,7 @@ class Near(World):
 
 
 class Budget(World):
-    interest = combine(dots(0), Teams(), limit=Limit(1_000, priority=worth, bytes_per_second=1_500))
+    interest = combine(dots(0), Teams(), limit=Limit(1_000, priority=worth, bytes_per_second=3_000))
 
 
 def saved(core: RoomCore) -> Any:
@@ -195,6 +196,7 @@ class Schedules(RuleBasedStateMachine):
 
     room_class: type[World]
     settle_ticks = 1
+    most_bytes = 49_152
 
     def __init__(self) -> None:
         super().__init__()
@@ -275,6 +277,27 @@ class Schedules(RuleBasedStateMachine):
         dot = self.owned(name, pick)
         if dot is not None and self.table.players[name].core.status != "closed":
             dot.pose, dot.note = pose, note
+
+    @rule(name=players, pick=small, pose=poses, rooms=poses, how=st.sampled_from(["cross", "lose", "lag"]))
+    def owner_and_room_write(self, name: str, pick: int, pose: int, rooms: int, how: str) -> None:
+        """An owner's write is under way: the room writes too, or it is lost, or its correction is late."""
+        player = self.table.players.get(name)
+        if player is None:
+            return
+        self.table.carry(player)
+        dot = self.owned(name, pick)
+        if dot is None or player.core.status != "open":
+            return
+        dot.pose = pose
+        self.table.tick()
+        if how == "lose":
+            self.table.drop(player, noticed=rooms == 1)
+        elif (theirs := self.room.entities.get(Dot, dot.id)) is not None:
+            theirs.pose = rooms
+            if how == "lag":
+                self.table.tick()
+            self.table.hear(player, 9)
+            self.table.tick()
 
     @rule(name=players, pick=small, offset=st.integers(0, 12), data=st.binary(min_size=1, max_size=3))
     def owner_patches(self, name: str, pick: int, offset: int, data: bytes) -> None:
@@ -391,7 +414,7 @@ class Schedules(RuleBasedStateMachine):
     def grow(self, pick: int, size: int) -> None:
         dot = self.pick(pick, Dot)
         if dot is not None:
-            dot.blocks = bytes(n * 31 % 251 for n in range(size))
+            dot.blocks = FILLER[: min(size, self.most_bytes)]
 
     @rule(a=small, dial=st.sampled_from([-1.0, 0.0, 1.0]))
     def write_columns(self, a: int, dial: float) -> None:
@@ -475,6 +498,8 @@ class Schedules(RuleBasedStateMachine):
         table.credit = PLENTY
         for name in PLAYERS:
             self.room.unban(name)
+        for bot in self.room.bots:
+            bot.pace = 0  # type: ignore[attr-defined]  # they are all Walkers
         for _ in range(200):
             for name in PLAYERS:
                 player = table.player(name)
@@ -572,7 +597,8 @@ class Thrifty(Interested):
     room_class = Budget
     margin = 0.0
     most = 1_000
-    settle_ticks = 250
+    settle_ticks = 160
+    most_bytes = 6_000
 
 
 TestEverything = Everything.TestCase

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from playhall.engine.answers import Answers, Moment
+from playhall.engine.answers import Answers
 from playhall.engine.calls import CallRejected, Handler
 from playhall.engine.codes import ERRORS, ErrorCode
 from playhall.engine.connection import Message
@@ -17,6 +17,8 @@ from playhall.engine.outputs import AnswerOut, LogOut
 from playhall.engine.payloads import Payload, encode_payload
 from playhall.engine.room import Room
 from playhall.engine.runtime import Runtime
+from playhall.engine.saving import Saving
+from playhall.engine.sending import Sending
 
 __all__ = ["Answering"]
 
@@ -29,23 +31,15 @@ MAX_TEXT = 4_096
 _TOO_MANY = "too many have no answer yet"
 
 
-class _Context(Protocol):
-    """What is asked of the room's state machine."""
-
-    @property
-    def room(self) -> Room[Any, Any, Any]: ...
-    def next_moment(self) -> Moment | None: ...
-    def durable_version(self) -> int: ...
-    def send_reply(self, link: Link, frame: bytes) -> None: ...
-
-
 class Answering:
     """Runs what answers in one room. What it refuses itself leaves at once, all else as `Answers` says."""
 
-    def __init__(self, runtime: Runtime, handlers: Mapping[str, Handler], context: _Context) -> None:
+    def __init__(self, runtime: Runtime, room: Room[Any, Any, Any], saving: Saving, sending: Sending) -> None:
         self._runtime = runtime
-        self._handlers = handlers
-        self._context = context
+        self._room = room
+        self._handlers: Mapping[str, Handler] = type(room)._handlers
+        self._saving = saving
+        self._sending = sending
         self._answers = Answers()
         self._unanswered: Counter[int] = Counter()
         self._requests: set[int] = set()
@@ -76,7 +70,7 @@ class Answering:
             return
         link.conn._client_tick = frame.seen
         self._unanswered[link.number] += 1
-        method = getattr(self._context.room, handler.method)
+        method = getattr(self._room, handler.method)
 
         def answer(result: Any, error: BaseException | None) -> None:
             reply = self._reply_to(frame, spec.encode_reply, result, error, link.player)
@@ -101,20 +95,20 @@ class Answering:
         return encode_server(ReplyError(frame.call, _http(ErrorCode.REJECTED), _failed(frame.name, error)))
 
     def _refuse(self, link: Link, frame: Call, code: ErrorCode, text: str) -> None:
-        self._context.send_reply(link, encode_server(ReplyError(frame.call, _http(code), text)))
+        self._sending.reply(link, encode_server(ReplyError(frame.call, _http(code), text)))
 
     def _deliver(self, link: Link, reply: bytes) -> None:
         self._unanswered[link.number] -= 1
         if not self._unanswered[link.number]:
             del self._unanswered[link.number]
         if link.state is LinkState.JOINED:
-            self._context.send_reply(link, reply)
+            self._sending.reply(link, reply)
 
     # Requests
 
     def request(self, token: int, message: Message) -> None:
         """A backend's request. Answered by one AnswerOut of its token."""
-        room = self._context.room
+        room = self._room
         if type(room).on_request is Room.on_request:
             self._runtime.emit(AnswerOut(token, error=ErrorCode.UNKNOWN, text="the room has no on_request"))
         elif len(self._requests) >= MAX_REQUESTS or not self._runtime.hooks.has_room(None):
@@ -153,17 +147,17 @@ class Answering:
     # What waits
 
     def _keep(self, link: Link | None, deliver: Callable[[], None]) -> None:
-        self._answers.add(link, deliver, self._context.next_moment())
+        self._answers.add(link, deliver, self._saving.next_moment())
         self.release()
 
-    def flushed(self, moment: Moment) -> None:
-        """There was a flush, with this outcome."""
-        self._answers.flushed(moment)
+    def flushed(self) -> None:
+        """There was a flush."""
+        self._answers.flushed(self._saving.last_moment)
         self.release()
 
     def release(self) -> None:
         """Deliver all that has nothing to wait for any more."""
-        self._answers.release(self._context.durable_version())
+        self._answers.release(self._saving.journal.durable)
 
     def _report(self, error: BaseException, **fields: Any) -> None:
         if isinstance(error, CallRejected):

@@ -24,38 +24,27 @@ belongs to the next generation, and its router is told so.
 A closing room goes through: connections end (on_leave), people end (on_player_leave), what their hooks wait
 for settles, on_hibernate, the last base, its acknowledgement.
 
-One long class, because every call may move the life above; what does not is in the modules imported here.
+One long class, because every call may move the life above. What does not is elsewhere: what room code asks
+in `context`, frames in `receiving` and `sending`, versions and what is saved in `saving`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from playhall.engine.answering import Answering
-from playhall.engine.answers import Moment
 from playhall.engine.bans import Bans
 from playhall.engine.botbook import BotBook
-from playhall.engine.bots import Bots, is_bot
+from playhall.engine.bots import is_bot
 from playhall.engine.codes import CloseCode
-from playhall.engine.connection import Connection, JsonOut
 from playhall.engine.connections import Connections
-from playhall.engine.entities import Entities
-from playhall.engine.errors import FieldError, ProtocolError
+from playhall.engine.context import Context
+from playhall.engine.errors import FieldError
 from playhall.engine.faults import error_text
-from playhall.engine.frames import (
-    Call,
-    Message,
-    Unreliable,
-    Write,
-    decode_client,
-    encode_payload,
-    encode_server,
-)
 from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room, show_bans, show_bots, summarise
-from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal, RoomTooLargeError
+from playhall.engine.journal import RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
     AnswerOut,
@@ -78,19 +67,13 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
-from playhall.engine.presence import Presence
+from playhall.engine.receiving import Receiving
 from playhall.engine.retention import CHECK_S
 from playhall.engine.room import Room, Wake
 from playhall.engine.runtime import START_HOOK_S, Runtime
-from playhall.engine.statelog import (
-    DamagedStateError,
-    LayoutError,
-    SavedRoom,
-    Totals,
-    read,
-    write_base,
-    write_record,
-)
+from playhall.engine.saving import Saving, load
+from playhall.engine.sending import Sending
+from playhall.engine.statelog import DamagedStateError, LayoutError
 from playhall.engine.tracking import Flush
 from playhall.engine.visibility import Visibility, VisibilityError
 from playhall.engine.writes import OwnerWrites
@@ -118,6 +101,8 @@ __all__ = [
     "WakeInfo",
 ]
 
+T = TypeVar("T")
+
 IDLE_S = 30.0
 # A room that would hibernate, but whose shard is not heard, looks again after this long.
 IDLE_RETRY_S = 1.0
@@ -126,8 +111,6 @@ ASKED_S = 60.0
 # A version is a u32. A room that gets there (after years) goes on in a new generation, where versions start
 # anew.
 LAST_VERSION = 2**32 - 1_000
-
-_NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -166,9 +149,6 @@ class RoomCore:
         self._idle_s = idle_s
         self._max_players = max_players or room_class.max_players
         self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock)
-        self._journal = Journal(self._runtime.emit, self._base)
-        self._next_id_written = self._runtime.store.next_id
-        self._answering = Answering(self._runtime, room_class._handlers, self)
         self._connections: Connections | None = None
         self._bans = Bans()
         self._retention_due = 0.0
@@ -181,12 +161,14 @@ class RoomCore:
         self._timer_key: tuple[int, int, Status] | None = None
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
+        # As is all of this; until then `_connections` is None.
         self._bots: BotBook
-        self._writes: OwnerWrites
         self._visibility: Visibility
-        self.entities = Entities(self._runtime.store)
-        self.presence = Presence(self._runtime.presence)
-        self.log = self._runtime.log
+        self._saving: Saving
+        self._writes: OwnerWrites
+        self._answering: Answering
+        self._receiving: Receiving
+        self._context: Context
 
     @property
     def generation(self) -> int:
@@ -199,14 +181,7 @@ class RoomCore:
     @property
     def dirty(self) -> bool:
         """Whether anything has changed since the last flush, so that the next has a version of its own."""
-        runtime = self._runtime
-        return (
-            runtime.tracker.dirty
-            or runtime.retention.dirty
-            or runtime.store.next_id != self._next_id_written
-            or self._bans.dirty
-            or self._bots.dirty
-        )
+        return self._saving.dirty
 
     @property
     def tick_number(self) -> int:
@@ -233,7 +208,8 @@ class RoomCore:
             if stored is None or new:
                 self._runtime.store.make_state()
             else:
-                saved = self._load(stored, wake)
+                saved = load(self._runtime, stored, wake)
+                self._drop_expired()
         except (LayoutError, DamagedStateError) as error:
             self._stop(f"the saved state does not fit the room: {error}", None)
             return
@@ -241,25 +217,7 @@ class RoomCore:
         self._runtime.run("__new__", self._make_room, self._stopped_by("__new__"))
         if self.status is not Status.STARTING:
             return
-        self._bots = BotBook(
-            self._runtime,
-            self.room,
-            self._max_players,
-            people=lambda: self.connection_count,
-            make_space=self._make_space_in_presence,
-        )
-        self._writes = OwnerWrites(self._runtime, self.room)
-        runtime = self._runtime
-        self._visibility = Visibility(self.room, runtime.tracker, runtime.presence, runtime.emit)
-        self._connections = Connections(
-            self._runtime,
-            self.room,
-            self._bots,
-            self._bans,
-            max_players=self._max_players,
-            tick_rate=self.tick_rate,
-            joined=self._joined,
-        )
+        self._assemble()
         if saved is not None:
             self._bots.restore(saved.bots, saved.next_bot)
             self._bans.restore(saved.banned)
@@ -294,7 +252,7 @@ class RoomCore:
         if found is None:
             return
         if found.state is LinkState.JOINED:
-            self._handle(found, frame)
+            self._receiving.receive(found, frame)
         elif not found.keep(frame):
             self._close(found, CloseCode.LIMIT_EXCEEDED, "too much was sent before the join was done")
 
@@ -389,7 +347,7 @@ class RoomCore:
         if self.status is Status.ACTIVE and self._connections is not None:
             dues += [
                 self._runtime.presence.next_deadline,
-                self._journal.next_deadline,
+                self._saving.journal.next_deadline,
                 self._retention_due,
                 self._idle_at(),
             ]
@@ -399,7 +357,7 @@ class RoomCore:
     def durable(self, version: int, now: Now) -> None:
         """The state store has everything up to this version."""
         self._runtime.now = now
-        self._journal.durable = max(self._journal.durable, version)
+        self._saving.journal.durable = max(self._saving.journal.durable, version)
         self._answering.release()
         self._close_if_asked()
         self._go_on_closing()
@@ -438,8 +396,8 @@ class RoomCore:
             "connection_count": self.connection_count,
             "max_players": self._max_players,
             "tick_rate": self.tick_rate,
-            "durable": self._journal.durable,
-            "saved_bytes": self._journal.size,
+            "durable": 0 if self._connections is None else self._saving.journal.durable,
+            "saved_bytes": 0 if self._connections is None else self._saving.journal.size,
         }
 
     def inspect(self, page: Page = FIRST_PAGE) -> dict[str, Any]:
@@ -449,93 +407,50 @@ class RoomCore:
             shown["bots"], shown["bans"] = show_bots(self._bots), show_bans(self._bans)
         return shown
 
-    # What the room asks (RoomContext)
-
-    @property
-    def connections(self) -> Mapping[str, Any]:
-        return _NOBODY if self._connections is None else self._connections.by_player
-
-    @property
-    def state(self) -> Any:
-        return self._runtime.store.state
-
-    @property
-    def bots(self) -> Bots:
-        return Bots(self._bots)
-
-    @property
-    def max_players(self) -> int:
-        return self._max_players
-
-    def wall(self) -> float:
-        return self._runtime.now.wall
-
-    def private(self, player: str, create: bool) -> Any:
-        found = self._runtime.store.private(player)
-        if found is not None or not create:
-            return found
-        made = self._runtime.store.make_private(player)
-        here = player in self.connections or player in self._bots
-        self._runtime.retention.note(player, None if here else self._runtime.now.wall)
-        return made
-
-    def private_players(self) -> list[str]:
-        return self._runtime.store.private_players()
-
-    def send(self, conn: Connection, message: JsonOut | bytes, unreliable: bool) -> None:
-        frame = _message(message, unreliable, compressed=False)
-        link = None if self._connections is None else self._connections.of(conn)
-        if link is not None:
-            self._send([link], frame, unreliable)
-
-    def broadcast(self, message: JsonOut | bytes, unreliable: bool, except_: Connection | None) -> None:
-        links = [] if self._connections is None else self._connections.links
-        links = [link for link in links if link.conn is not None and link.conn is not except_]
-        self._send(links, _message(message, unreliable, compressed=len(links) > 1), unreliable)
-
-    def kick(self, conn: Connection) -> None:
-        link = None if self._connections is None else self._connections.of(conn)
-        if link is not None and self._connections is not None:
-            self._connections.kick(link)
-
-    def ban(self, player: str) -> None:
-        self._bans.add(player)
-        if self._connections is not None:
-            self._connections.throw_out(player)
-
-    def unban(self, player: str) -> None:
-        self._bans.discard(player)
-
-    def request_hibernate(self) -> None:
-        self._runtime.hooks.defer(
-            lambda: self._close_room(CloseCode.HIBERNATED, "the room hibernates", move=False)
-        )
-
     # Starting and stopping
 
     def _make_room(self) -> None:
         self.room = self._room_class.__new__(self._room_class)
-        self.room._enter(self)
+
+    def _assemble(self) -> None:
+        """Put together what works on the room, and give the room its face of it."""
+        runtime, room = self._runtime, self.room
+        bots = self._bots = BotBook(
+            runtime,
+            room,
+            self._max_players,
+            people=lambda: self.connection_count,
+            make_space=self._make_space_in_presence,
+        )
+        connections = self._connections = Connections(
+            runtime,
+            room,
+            bots,
+            self._bans,
+            max_players=self._max_players,
+            tick_rate=self.tick_rate,
+            joined=self._joined,
+        )
+        self._visibility = Visibility(room, runtime.tracker, runtime.presence, runtime.emit)
+        self._saving = Saving(runtime, bots, self._bans)
+        sending = Sending(runtime, connections)
+        self._writes = OwnerWrites(runtime, room)
+        self._answering = Answering(runtime, room, self._saving, sending)
+        self._receiving = Receiving(runtime, room, connections, self._writes, self._answering)
+        self._context = Context(
+            runtime,
+            connections,
+            bots,
+            self._bans,
+            sending,
+            max_players=self._max_players,
+            hibernate=lambda: self._close_room(CloseCode.HIBERNATED, "the room hibernates", move=False),
+        )
+        room._enter(self._context)
 
     def _make_space_in_presence(self) -> None:
         if self._connections is not None:
             self._connections.make_space_in_presence()
-
-    def _load(self, stored: StoredRoom, wake: WakeInfo) -> SavedRoom:
-        saved = read(stored, self._runtime.schema)
-        store = self._runtime.store
-        self._runtime.tick = max(saved.tick, wake.tick)
-        store.next_id = self._next_id_written = saved.next_id
-        store.make_state(saved.state)
-        for entity in saved.entities:
-            store.restore(entity.cls, entity.id, entity.owner, entity.values)
-        bots = {bot.player for bot in saved.bots}
-        for private in saved.privates:
-            store.make_private(private.player, private.values)
-            seen = wake.saved_at if private.seen is None and private.player not in bots else private.seen
-            self._runtime.retention.restore(private.player, seen)
-        self._drop_expired()
-        return saved
 
     def _created(self, error: BaseException | None) -> None:
         if error is not None:
@@ -583,7 +498,7 @@ class RoomCore:
                     CloseOut(link.number, CloseCode.ROOM_STOPPED, "the room stopped by an error")
                 )
             self._connections.forget_all()
-        self._answering.stop("the room stopped by an error")
+            self._answering.stop("the room stopped by an error")
         self._runtime.hooks.stop()
         if error is None:
             self._runtime.emit(LogOut("error", "room.stopped", {"error": reason}))
@@ -620,25 +535,9 @@ class RoomCore:
         self._bots.check()
         if self.status is not status:
             return  # on_player_leave of a bot that failed has ended the room
-        flush = None
-        next_id = runtime.store.next_id
-        moved, self._next_id_written = next_id != self._next_id_written, next_id
-        bots, bans = self._bots.take_changed(), self._bans.take_changed()
-        others = moved or bots is not None or bans is not None
-        if force or others or runtime.tracker.dirty or runtime.retention.dirty:
-            runtime.version += 1
-            flush = self._stamp()
-            if flush is None:
-                return
-            totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved, bots, bans)
-            record = write_record(flush, totals)
-            try:
-                if record is not None or force:
-                    self._journal.write(record or b"", runtime.version, runtime.tick, runtime.now.mono)
-            except RoomTooLargeError as error:
-                self._stop(str(error), None)
-                return
-            self._warn_of_size()
+        flush = self._save(lambda: self._saving.flush(force=force))
+        if self.status is not status:
+            return
         if self._connections is not None:
             links = self._connections.links
             if self._look(links, flush, tick=tick) and flush is None:
@@ -646,7 +545,7 @@ class RoomCore:
             if self.status is not status:
                 return  # interest has ended the room
             runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
-        self._answering.flushed(self._last_moment)
+        self._answering.flushed()
 
     def _look(self, links: list[Link], flush: Flush | None, *, tick: bool) -> bool:
         """Find what each link sees. Returns whether there is anything to tell beside the flush."""
@@ -658,48 +557,18 @@ class RoomCore:
             self._stop(f"{failure} raised {error_text(failure.error)}", failure.error)
             return False
 
-    @property
-    def _last_moment(self) -> Moment:
-        return Moment(self._runtime.version, self._journal.last)
-
-    # What Answering asks
-
-    def next_moment(self) -> Moment | None:
-        """When all that has changed so far is told and saved. None: not known before the next flush."""
-        return None if self.dirty else self._last_moment
-
-    def durable_version(self) -> int:
-        return self._journal.durable
-
-    def send_reply(self, link: Link, frame: bytes) -> None:
-        self._send([link], frame, unreliable=False)
-
-    def _stamp(self) -> Flush | None:
-        """Give what has changed its version. None: a column holds what does not fit, and that is the end."""
+    def _save(self, save: Callable[[], T]) -> T | None:
+        """Call what saves. What it raises ends the room."""
         try:
-            return self._runtime.tracker.flush(self._runtime.version)
+            return save()
         except FieldError as error:
             self._stopped_by("columns")(error)
-            return None
-
-    def _base(self) -> bytes:
-        runtime = self._runtime
-        totals = Totals(
-            runtime.tick,
-            runtime.store.next_id,
-            runtime.retention.all(),
-            bots=self._bots.all(),
-            bans=self._bans.all(),
-        )
-        return write_base(runtime.schema, totals, runtime.store.tracked())
-
-    def _warn_of_size(self) -> None:
-        if self._journal.size > WARN_SIZE and not self._journal.warned:
-            self._journal.warned = True
-            self._runtime.warn("room.large", size=self._journal.size, limit=MAX_SIZE)
+        except RoomTooLargeError as error:
+            self._stop(str(error), None)
+        return None
 
     def _base_if_due(self) -> None:
-        due = self._journal.next_deadline
+        due = self._saving.journal.next_deadline
         if due is not None and due <= self._runtime.now.mono:
             self._flush_to_base()
 
@@ -707,10 +576,7 @@ class RoomCore:
         # A base says that it is everything up to its version, so nothing may have changed since.
         self._flush()
         if self.status in (Status.ACTIVE, Status.CLOSING):
-            try:
-                self._journal.base(self._runtime.version, self._runtime.tick, self._runtime.now.mono)
-            except RoomTooLargeError as error:
-                self._stop(str(error), None)
+            self._save(self._saving.write_base)
 
     # Connections
 
@@ -726,49 +592,12 @@ class RoomCore:
         if link.state is not LinkState.JOINED or self.status is not Status.ACTIVE:
             return
         if self._runtime.schema.private is not None:
-            self.private(link.player, True)
+            self._context.private(link.player, True)
         self._flush()
         inbox, link.inbox = link.inbox, []
         for frame in inbox:
             if link.state is LinkState.JOINED:
-                self._handle(link, frame)
-
-    def _handle(self, link: Link, data: bytes) -> None:
-        try:
-            frame = decode_client(data, self._runtime.schema)
-        except ProtocolError as error:
-            self._close(link, CloseCode.PROTOCOL, str(error))
-            return
-        if self._runtime.recorder is not None:
-            self._runtime.recorder.received(link.player, data, self._runtime.now.wall, self._runtime.tick)
-        if isinstance(frame, Message | Unreliable):
-            self._handle_message(link, frame)
-        elif isinstance(frame, Write):
-            self._writes.receive(link, frame)
-        elif isinstance(frame, Call):
-            self._answering.call(link, frame)
-
-    def _handle_message(self, link: Link, frame: Message | Unreliable) -> None:
-        if not self._runtime.hooks.has_room(link.number):
-            self._runtime.warn(
-                "room.message_dropped", player=link.player, reason="too many hooks are waiting"
-            )
-            return
-        link.conn._client_tick = frame.seen
-        hook = "on_unreliable" if isinstance(frame, Unreliable) else "on_message"
-        call = getattr(self.room, hook)
-        self._runtime.run(hook, lambda: call(link.conn, frame.content), link=link.number)
-
-    def _send(self, links: list[Link], frame: bytes, unreliable: bool) -> None:
-        if self._runtime.recorder is not None:
-            players = [link.player for link in links]
-            self._runtime.recorder.sent(players, frame, self._runtime.now.wall, self._runtime.tick)
-        sync, mono = self._runtime.sync, self._runtime.now.mono
-        if unreliable:
-            sync.deliver_unreliable(links, frame)
-            return
-        for link in sync.deliver(links, frame, mono):
-            self._close(link, CloseCode.LIMIT_EXCEEDED, "too much is waiting to be read")
+                self._receiving.receive(link, frame)
 
     def _close_stalled(self) -> None:
         if self._connections is None:
@@ -857,7 +686,7 @@ class RoomCore:
             self._runtime.run("on_hibernate", self.room.on_hibernate, self._hibernated)
         elif not self._last_base_written:
             self._write_last_base()
-        elif self._journal.settled:
+        elif self._saving.journal.settled:
             self.status = Status.CLOSED
             self._runtime.emit(HibernateOut(self._runtime.version, self._runtime.tick, moved=self._moves))
 
@@ -868,30 +697,15 @@ class RoomCore:
             self._go_on_closing()
 
     def _write_last_base(self) -> None:
-        runtime = self._runtime
         self._bots.check()
-        if len(runtime.hooks):
+        if len(self._runtime.hooks):
             return  # on_player_leave of a bot that failed is waiting, and what it does is to be saved too
-        runtime.version += 1
-        if self._stamp() is None:
-            return
-        runtime.retention.take_changed()
-        try:
-            self._journal.base(runtime.version, runtime.tick, runtime.now.mono)
-        except RoomTooLargeError as error:
-            self._stop(str(error), None)
+        self._save(self._saving.write_last_base)
+        if self.status is not Status.CLOSING:
             return
         self._last_base_written = True
-        self._answering.flushed(self._last_moment)
+        self._answering.flushed()
         self._go_on_closing()
-
-
-def _message(message: JsonOut | bytes, unreliable: bool, *, compressed: bool) -> bytes:
-    try:
-        payload = encode_payload(message, compressed=compressed)
-    except TypeError as error:
-        raise ValueError(f"a message is JSON or bytes: {error}") from None
-    return encode_server(Unreliable(payload) if unreliable else Message(payload))
 
 
 def _stalled_at(link: Link) -> float | None:

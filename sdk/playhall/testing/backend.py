@@ -37,6 +37,8 @@ __tracebackhide__ = True
 
 PROJECT = "test"
 CREDIT = 32 * 1024  # as the router grants it
+MAX_ENDS = 5
+"""Whoever waits for a room that hibernates as soon as it wakes, so often in a row, waits in vain."""
 
 
 class RoomStoppedError(RuntimeError):
@@ -77,6 +79,7 @@ class Backend:
         self.errors: list[str] = []
         self.untold: list[str] = []
         self.stopped: str | None = None
+        self._ends = (0.0, 0)
 
     @property
     def is_up(self) -> bool:
@@ -124,7 +127,7 @@ class Backend:
         running = self.running
         if running is not None:
             running.call(lambda now: running.core.timer(now))
-            running.call(lambda _: running.core.request_hibernate())
+            running.call(lambda _: running.core.room.request_hibernate())
 
     def request(self, content: JsonIn | bytes) -> int:
         """Ask the room that runs what `on_request` answers, and return under which number of `answers`."""
@@ -295,6 +298,13 @@ class Backend:
         if hook != "on_join":
             self.untold.append(traceback)
 
+    def _ends_whenever_it_wakes(self) -> bool:
+        """Whether the room has ended MAX_ENDS times within one instant, in which nobody came in."""
+        now = self._now().mono
+        at, count = self._ends
+        self._ends = (now, count + 1 if at == now else 1)
+        return self._ends[1] >= MAX_ENDS
+
     def room_ended(self, error: str | None, traceback: str | None) -> None:
         self.running = None
         if error is not None:
@@ -302,8 +312,12 @@ class Backend:
             if traceback in self.untold:
                 self.untold.remove(traceback)  # who hears of the stop hears of this
         waiting = [socket for socket in self._sockets if socket.phase is Phase.WAITING]
-        if error is None and waiting:
+        if error is None and waiting and not self._ends_whenever_it_wakes():
             self.start("connect")
+        elif error is None:
+            # Routers hold who waits for 10 s, and then say this.
+            for socket in waiting:
+                socket.closed(CloseCode.WAKE_TIMEOUT, "the room hibernates whenever it wakes")
         elif error is not None:
             for socket in waiting:
                 socket.closed(CloseCode.ROOM_STOPPED, "the room stopped by an error")

@@ -220,9 +220,9 @@ class Running:
 
     def _refuse_mutated_json(self) -> None:
         room = self.core.room
-        state: list[Entity | None] = [self.core.state]
-        state += [self.core.private(player, False) for player in room.private_players()]
-        for entity in (*self.core.entities, *(each for each in state if each is not None)):
+        state: list[Entity | None] = [room.state]
+        state += [room.private(player, create=False) for player in room.private_players()]
+        for entity in (*room.entities, *(each for each in state if each is not None)):
             for field, value in zip(spec_of(entity).fields, stored_values(entity), strict=True):
                 if isinstance(value, JsonValue) and value.mutated():
                     raise AssertionError(

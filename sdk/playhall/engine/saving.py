@@ -1,0 +1,122 @@
+"""Saving a room: what has changed gets a version, and a record or base of it is written; and loading one.
+
+What is saved is spread over several books (tracked entities, private state's retention, ids, bots, bans).
+Each knows what of it was not written yet; here they are asked together.
+"""
+
+from __future__ import annotations
+
+from playhall.engine.answers import Moment
+from playhall.engine.bans import Bans
+from playhall.engine.botbook import BotBook
+from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal
+from playhall.engine.outputs import StoredRoom, WakeInfo
+from playhall.engine.runtime import Runtime
+from playhall.engine.statelog import SavedRoom, Totals, read, write_base, write_record
+from playhall.engine.tracking import Flush
+
+__all__ = ["Saving", "load"]
+
+
+class Saving:
+    """Gives versions to what changes in one room, and writes records and bases of it.
+
+    All that writes raises RoomTooLargeError where the room's state has passed its limit, and FieldError where
+    a column holds what does not fit. Either is the end of the room.
+    """
+
+    def __init__(self, runtime: Runtime, bots: BotBook, bans: Bans) -> None:
+        self._runtime = runtime
+        self._bots = bots
+        self._bans = bans
+        self._next_id_written = runtime.store.next_id
+        self.journal = Journal(runtime.emit, self._all)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether anything has changed since the last flush, so that the next has a version of its own."""
+        runtime = self._runtime
+        return (
+            runtime.tracker.dirty
+            or runtime.retention.dirty
+            or runtime.store.next_id != self._next_id_written
+            or self._bans.dirty
+            or self._bots.dirty
+        )
+
+    @property
+    def last_moment(self) -> Moment:
+        """When what was flushed last is told and saved."""
+        return Moment(self._runtime.version, self.journal.last)
+
+    def next_moment(self) -> Moment | None:
+        """When all that has changed so far is told and saved. None: not known before the next flush."""
+        return None if self.dirty else self.last_moment
+
+    def flush(self, *, force: bool = False) -> Flush | None:
+        """Give what has changed a version, and write a record of it. None: nothing has changed.
+
+        With `force` there is a version and a record all the same.
+        """
+        runtime = self._runtime
+        next_id = runtime.store.next_id
+        moved, self._next_id_written = next_id != self._next_id_written, next_id
+        bots, bans = self._bots.take_changed(), self._bans.take_changed()
+        others = moved or bots is not None or bans is not None
+        if not (force or others or runtime.tracker.dirty or runtime.retention.dirty):
+            return None
+        runtime.version += 1
+        flush = runtime.tracker.flush(runtime.version)
+        totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved, bots, bans)
+        record = write_record(flush, totals)
+        if record is not None or force:
+            self.journal.write(record or b"", runtime.version, runtime.tick, runtime.now.mono)
+        self._warn_of_size()
+        return flush
+
+    def write_base(self) -> None:
+        """Write a base. It says that it is all up to its version: everything has to be flushed."""
+        self.journal.base(self._runtime.version, self._runtime.tick, self._runtime.now.mono)
+
+    def write_last_base(self) -> None:
+        """Write all there is, under a version of its own; no client is told of it."""
+        self._runtime.version += 1
+        self._runtime.tracker.flush(self._runtime.version)
+        self._runtime.retention.take_changed()
+        self.write_base()
+
+    def _all(self) -> bytes:
+        runtime = self._runtime
+        totals = Totals(
+            runtime.tick,
+            runtime.store.next_id,
+            runtime.retention.all(),
+            bots=self._bots.all(),
+            bans=self._bans.all(),
+        )
+        return write_base(runtime.schema, totals, runtime.store.tracked())
+
+    def _warn_of_size(self) -> None:
+        if self.journal.size > WARN_SIZE and not self.journal.warned:
+            self.journal.warned = True
+            self._runtime.warn("room.large", size=self.journal.size, limit=MAX_SIZE)
+
+
+def load(runtime: Runtime, stored: StoredRoom, wake: WakeInfo) -> SavedRoom:
+    """Put what is stored of entities and private states back, and return all of it.
+
+    Raises LayoutError or DamagedStateError.
+    """
+    saved = read(stored, runtime.schema)
+    store = runtime.store
+    runtime.tick = max(saved.tick, wake.tick)
+    store.next_id = saved.next_id
+    store.make_state(saved.state)
+    for entity in saved.entities:
+        store.restore(entity.cls, entity.id, entity.owner, entity.values)
+    bots = {bot.player for bot in saved.bots}
+    for private in saved.privates:
+        store.make_private(private.player, private.values)
+        seen = wake.saved_at if private.seen is None and private.player not in bots else private.seen
+        runtime.retention.restore(private.player, seen)
+    return saved

@@ -104,7 +104,7 @@ describe("entities", () => {
     expect(JSON.parse(JSON.stringify(dot))).toEqual({ id: 2, owner: "ann", kind: "dot", x: 10, y: 20, wears: [] });
   });
 
-  test("[CENT-05] an update applies at once; callbacks run after, enters before changes before leaves", () => {
+  test("[CENT-03] [CENT-05] an update applies at once; callbacks run after, enters before changes before leaves", () => {
     const room = new Room();
     const seen: unknown[] = [];
     room.entities.onEnter(Dot, () => seen.push([room.entities.count(Dot), room.driver.core.replica.state?.values[0]]));

@@ -289,7 +289,7 @@ describe("the room's word", () => {
     expect(room.told).toEqual(["change pen 5 colour"]);
   });
 
-  test("[OWN-16] a correction overwrites, drops the unsent write, then tells of the change and the correction", () => {
+  test("[CENT-03] [OWN-16] a correction overwrites, drops the unsent write, then tells of the change and the correction", () => {
     const room = new Room();
     room.pen.x = 2;
     room.pen.label = "mine";
@@ -358,7 +358,7 @@ describe("the room's word", () => {
     expect([room.written(), room.private.volume]).toEqual([[], 5]);
   });
 
-  test("[OWN-20] an entity may be written once its owner change is applied, and onOwner tells so", () => {
+  test("[CENT-03] [OWN-20] an entity may be written once its owner change is applied, and onOwner tells so", () => {
     const room = new Room();
     room.update({ enter: [{ id: 6, kind: Pen, values: Object.values(fields) }] });
     const given = room.entities.get(Pen, 6)!;

@@ -115,7 +115,7 @@ describe("guests", () => {
 
 describe("close codes", () => {
   const never = Object.entries(CLOSES).filter(([, { reconnect }]) => reconnect === "never");
-  test.each(never)("%s ends it", (code) => {
+  test.each(never)("%s ends it: [RECO-01] [CODE-01] [CODE-02] [CODE-03] [CODE-04] [CODE-05] [CODE-07] [CODE-08] [CODE-12] [CODE-13] [CODE-14]", (code) => {
     const driver = joined();
     driver.lose(Number(code), "why");
     expect(driver.events).toMatchObject([{ name: "closed", error: { code: Number(code) } }]);

@@ -115,14 +115,17 @@ describe("guests", () => {
 
 describe("close codes", () => {
   const never = Object.entries(CLOSES).filter(([, { reconnect }]) => reconnect === "never");
-  test.each(never)("%s ends it: [RECO-01] [CODE-01] [CODE-02] [CODE-03] [CODE-04] [CODE-05] [CODE-07] [CODE-08] [CODE-12] [CODE-13] [CODE-14]", (code) => {
-    const driver = joined();
-    driver.lose(Number(code), "why");
-    expect(driver.events).toMatchObject([{ name: "closed", error: { code: Number(code) } }]);
-    expect(driver.core.status).toBe("closed");
-    driver.pass(60_000);
-    expect(driver.opens).toBe(0);
-  });
+  test.each(never)(
+    "%s ends it: [RECO-01] [CODE-01] [CODE-02] [CODE-03] [CODE-04] [CODE-05] [CODE-07] [CODE-08] [CODE-12] [CODE-13] [CODE-14]",
+    (code) => {
+      const driver = joined();
+      driver.lose(Number(code), "why");
+      expect(driver.events).toMatchObject([{ name: "closed", error: { code: Number(code) } }]);
+      expect(driver.core.status).toBe("closed");
+      driver.pass(60_000);
+      expect(driver.opens).toBe(0);
+    },
+  );
 
   test("the table is the ledger's: [CODE-01] [CODE-02] [CODE-03] [CODE-04] [CODE-05] [CODE-07] [CODE-08] [CODE-12] [CODE-13] [CODE-14] fail", () => {
     expect(never.map(([code]) => Number(code))).toEqual([

@@ -12,7 +12,7 @@ from playhall.engine.core import RoomCore, RoomIdentity
 from playhall.engine.frames import Call as CallFrame
 from playhall.engine.frames import encode_client
 from playhall.engine.inspecting import MAX_PAGE, Page
-from playhall.engine.recording import MAX_BYTES, MAX_LINES, MAX_MESSAGES
+from playhall.engine.recording import MAX_BYTES, MAX_LINES
 from playhall.room import (
     Bot,
     Call,
@@ -279,14 +279,15 @@ def test_requests_of_a_backend_and_their_answers(hall: Driver) -> None:
     assert refused["error"]["text"].endswith("not now")
 
 
+@pytest.mark.ledger("DEV-01")
 def test_the_last_200_messages_are_kept(hall: Driver) -> None:
     ann = hall.join("ann")
-    for n in range(MAX_MESSAGES):
+    for n in range(200):
         hall.send(ann, n)
     messages = look(hall)["messages"]
-    assert len(messages) == MAX_MESSAGES
-    assert messages[-1]["content"] == {"echo": MAX_MESSAGES - 1}
-    assert [line["number"] for line in messages] == list(range(MAX_MESSAGES + 1, 2 * MAX_MESSAGES + 1))
+    assert len(messages) == 200
+    assert messages[-1]["content"] == {"echo": 199}
+    assert [line["number"] for line in messages] == list(range(201, 401))
 
 
 def test_large_messages_are_kept_within_bytes_and_shown_cut(hall: Driver) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.presence import MAX_PRESENCE, PresenceBook, name_in
+from playhall.engine.presence import PresenceBook, name_in
 from playhall.engine.schema import FIRST_PRESENCE_ID
 from playhall.engine.tracking import Tracker
 from playhall.engine.updates import Change
@@ -222,7 +222,7 @@ def test_entries_are_no_entities_and_take_none_of_their_ids() -> None:
 @pytest.mark.ledger("PRES-11")
 def test_over_the_cap_whoever_has_been_away_longest_goes() -> None:
     book = PresenceBook(Tracker(), 0)
-    for n in range(MAX_PRESENCE):
+    for n in range(1_024):
         book.connect(f"p{n}", "")
     assert not book.has_space
     book.lose("p9", 50.0)

@@ -141,8 +141,8 @@ class Game:
         table = self.table
         if table.phase != "playing" or self._room.tick < table.turn_until:
             return
-        player = self._owner(self._turn_seat())
-        while self.is_turn_of(player):
+        player, until = self._owner(self._turn_seat()), table.turn_until
+        while self.is_turn_of(player) and table.turn_until == until:
             self.do(player, choose(self.view(player)))
             if table.last is not None:
                 table.last = {**table.last, "late": True}

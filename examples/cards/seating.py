@@ -80,11 +80,12 @@ class Seating:
             return
         heir = next((other for other in room.connections if self.seat_of(other) is None), None)
         if heir is None:
-            if len(room.connections) + len(room.bots) >= room.max_players:
-                return  # a person comes into a full room, and a bot goes: admit() is next
             hand = room.private(player)
             known_as = "" if hand is None else hand.name
-            heir = self._add_bot("" if is_bot(player) else player, known_as).player
+            try:
+                heir = self._add_bot("" if is_bot(player) else player, known_as).player
+            except ValueError:
+                return  # all seats are taken: by the person for whom this bot goes, and admit() is next
         self._hand_over(seat, heir)
 
     def replace_missing(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from playhall.client import PlayhallError, RoomClient
 from playhall.client.transport import Receiver, Transport
-from playhall.room import Call, is_bot
+from playhall.room import Call, CloseCode, is_bot
 from playhall.testing import RoomHost, StillLoop, TestClient, TestRoom
 
 from .bots import View, choose
@@ -388,6 +388,32 @@ async def test_bots_take_their_time_and_rest_while_nobody_is_there(room_host: Ro
     seen = (state.turn, state.top, state.stock)
     await t.advance(9)
     assert (state.turn, state.top, state.stock) == seen
+
+
+async def test_in_a_small_room_the_last_bot_gives_its_seat_and_its_cards(room_host: RoomHost) -> None:
+    t: GameRoom = room_host.room(Duel, max_players=2)
+    ann = await t.connect("ann")
+    await ready(t, ann)
+    assert counts(ann) == [7, 7]
+    bob = await t.connect("bob")
+    assert (ann.private.cards, bob.private.cards) == (BOB, ANN)  # the seat at place 1 was free first
+    assert len(t.room.bots) == 0
+    assert_all_cards_are_there(t.room)
+    with pytest.raises(PlayhallError) as full:
+        await t.connect("cid")
+    assert full.value.code == CloseCode.ROOM_FULL
+    await bob.leave()
+    await t.advance(11)
+    assert len(t.room.bots) == 1
+    assert_all_cards_are_there(t.room)
+
+
+async def test_who_is_alone_in_a_room_for_one_is_not_dealt_for_ever(room_host: RoomHost) -> None:
+    t: GameRoom = room_host.room(Cards, max_players=1)
+    ann = await t.connect("ann")
+    await ready(t, ann)
+    await t.advance(2 * TURN_S)
+    assert_all_cards_are_there(t.room)
 
 
 async def test_a_table_is_for_two_to_four(room_host: RoomHost) -> None:

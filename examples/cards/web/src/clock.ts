@@ -4,7 +4,7 @@ import { find } from "./dom.js";
 import type { Room } from "./players.js";
 import { TICK_RATE, TURN_S } from "./shared.gen.js";
 
-/** Show the time left, on whoever is on turn, and as a number on this page's player. */
+/** Show the time left, with whoever is on turn, and as a number where that is this page's player. */
 export function showClock(room: Room): void {
   if (room.status !== "open" || room.state.phase !== "playing") return;
   const left = Math.max(
@@ -17,7 +17,5 @@ export function showClock(room: Room): void {
     clock.style.setProperty("--left", String(Math.min(1, left / TURN_S)));
     clock.classList.toggle("short", left < 8);
   }
-  const own = find("#me-turn");
-  if (own.textContent !== "") own.dataset["left"] = `${Math.ceil(left)} s`;
-  else delete own.dataset["left"];
+  find("#me-turn").dataset["left"] = `${Math.ceil(left)} s`;
 }

@@ -70,7 +70,9 @@ export function showHand(
     items[Math.min(focused, items.length - 1)]
       ?.querySelector("button")!
       .focus();
-  setText(sort, sortBy === "suit" ? "Sort by rank" : "Sort by suit");
+  const other = sortBy === "suit" ? "rank" : "suit";
+  setText(sort, `By ${other}`);
+  setAttribute(sort, "aria-label", `Sort by ${other}`);
   sort.hidden = cards.length < 2;
   layOut();
 }

@@ -6,6 +6,7 @@ import {
   PlayhallError,
   reloadForNewBuild,
   RoomClient,
+  type PresenceEntry,
 } from "@playhall/client";
 import { showClock } from "./clock.js";
 import { fits } from "./cards.js";
@@ -20,7 +21,13 @@ import {
   showNoAnswer,
   showWaking,
 } from "./overlay.js";
-import { editName, offerLink, showName, showPlayers } from "./panel.js";
+import {
+  editName,
+  offerLink,
+  showName,
+  showPlayers,
+  type Listed,
+} from "./panel.js";
 import { nameOf, playersOf, type Player, type Room } from "./players.js";
 import { schema } from "./shared.gen.js";
 import { askSuit, newsOf, setUpTable, showOthers, showPiles } from "./table.js";
@@ -104,27 +111,27 @@ function showNews(players: readonly Player[]): void {
   announce(said);
 }
 
-/** Everyone who is here: people first, and this player before all. */
-function listed(
+/** Everyone who is here: this player, other people, bots. */
+function listed(players: readonly Player[]): Listed[] {
+  const rank = (player: string): number =>
+    player === room.player ? 0 : isBot(player) ? 2 : 1;
+  return [...room.presence]
+    .map((entry) => ({
+      id: entry.player,
+      name: nameOf(room, entry.player),
+      note: noteOn(entry, players),
+    }))
+    .sort((a, b) => rank(a.id) - rank(b.id) || a.name.localeCompare(b.name));
+}
+
+function noteOn(
+  { player, name, connected }: PresenceEntry,
   players: readonly Player[],
-): { id: string; name: string; note: string }[] {
-  const entries = [...room.presence].map(({ player, connected }) => {
-    const isSeated = players.some(({ id }) => id === player);
-    const note = isBot(player)
-      ? "bot"
-      : !connected
-        ? "away"
-        : !isSeated
-          ? "watching"
-          : player === room.player
-            ? "you"
-            : "";
-    const rank = player === room.player ? 0 : isBot(player) ? 2 : 1;
-    return { id: player, name: nameOf(room, player), note, rank };
-  });
-  return entries.sort(
-    (a, b) => a.rank - b.rank || a.name.localeCompare(b.name),
-  );
+): string {
+  if (isBot(player)) return "bot";
+  if (!connected) return "away";
+  if (!players.some(({ id }) => id === player)) return "watching";
+  return player === room.player && name !== "" ? "you" : "";
 }
 
 /** In the room, for the first time or again. */

@@ -519,6 +519,7 @@ class RoomCore:
         self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
         if self.status is Status.ACTIVE:
             self._flush(tick=True)
+            self._runtime.look_for_mutations(self.tick_rate)
 
     def _run_tick(self, dt: float) -> None:
         returned: object = self.room.on_tick(dt)  # type: ignore[func-returns-value]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from playhall.engine.faults import error_text, traceback_text
 from playhall.engine.hooks import Hooks, Then, ThenAnswer
+from playhall.engine.mutations import Mutations
 from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
 from playhall.engine.profile import Profile
@@ -32,7 +33,8 @@ _NOT_TIMED: AbstractContextManager[None] = nullcontext()
 class Runtime:
     """State, time and outputs of one room. `now` is the time of the call being worked on.
 
-    With a `clock` (seconds, for measuring) what the room does is timed and recorded for the inspector.
+    With a `clock` (seconds, for measuring) what the room does is timed and recorded for the inspector, and
+    its author is warned of Json that is changed in place.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Runtime:
         self.sync = Sync(self.tracker, self.emit)
         self.profile = None if clock is None else Profile(clock)
         self.recorder = None if clock is None else Recorder(schema)
+        self.mutations = None if clock is None else Mutations(self.warn)
         self.hooks = Hooks(self.emit, self.profile)
         self.log = RoomLog(self.emit)
         self._outputs: list[Output] = []
@@ -104,6 +107,11 @@ class Runtime:
         if error is not None:
             fields = {"hook": hook, **about, "error": error_text(error)}
             self.emit(LogOut("error", "room.hook_failed", fields, traceback_text(error)))
+
+    def look_for_mutations(self, tick_rate: int) -> None:
+        """Once a second, at the end of a tick, look for Json that was changed in place."""
+        if self.mutations is not None and self.tick % tick_rate == 0:
+            self.mutations.look(tracked.entity for tracked in self.store.tracked())
 
     def debug(self, event: str, **fields: Any) -> None:
         """Log what explains why something did not happen."""

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any, Protocol
 
 from playhall.engine.core import RoomCore
-from playhall.engine.fields import JsonValue
-from playhall.engine.kinds import Entity, spec_of, stored_values
+from playhall.engine.kinds import Entity
+from playhall.engine.mutations import mutated_fields
 from playhall.engine.outputs import (
     AnswerOut,
     AwaitOut,
@@ -223,12 +223,11 @@ class Running:
         state: list[Entity | None] = [room.state]
         state += [room.private(player, create=False) for player in room.private_players()]
         for entity in (*room.entities, *(each for each in state if each is not None)):
-            for field, value in zip(spec_of(entity).fields, stored_values(entity), strict=True):
-                if isinstance(value, JsonValue) and value.mutated():
-                    raise AssertionError(
-                        f"{entity.kind} {entity.id}: {field.name} was changed in place, which nobody hears of"
-                        " and nothing saves: assign a new value"
-                    )
+            for field in mutated_fields(entity):
+                raise AssertionError(
+                    f"{entity.kind} {entity.id}: {field} was changed in place, which nobody hears of"
+                    " and nothing saves: assign a new value"
+                )
 
 
 @types.coroutine

@@ -55,7 +55,7 @@ class Game(Room[Board]):
             self.broken = "a dot too many" + chr(message.get("chr", 33))
         elif do == "log":
             for n in range(message["lines"]):
-                self.log.info("line %d", n)
+                getattr(self.log, message.get("level", "info"))("line %d", n)
         elif do == "deafen":
             nothing = os.open(os.devnull, os.O_RDWR)
             for fd in map(int, os.listdir("/proc/self/fd")):

@@ -39,7 +39,7 @@ from structlog.contextvars import clear_contextvars as clear  # noqa: E402
 if TYPE_CHECKING:
     from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
-__all__ = ["bind", "bound", "clear", "configure", "get_logger"]
+__all__ = ["bind", "bound", "clear", "configure", "get_logger", "writes"]
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -67,6 +67,11 @@ def configure(service: str, level: str = "info") -> None:
 def get_logger() -> FilteringBoundLogger:
     """A logger. Cheap; modules keep one each."""
     return cast("FilteringBoundLogger", structlog.get_logger())
+
+
+def writes(logger: FilteringBoundLogger, level: str) -> bool:
+    """Whether a logger writes lines of this level, or drops them."""
+    return logger.is_enabled_for(_LEVELS[level])
 
 
 class _Forward(logging.Handler):

@@ -424,7 +424,8 @@ class RunningRoom:
         self._stop(out)
 
     def _write_log(self, out: LogOut, now: Now) -> None:
-        if not self._log_limit.allow(now.mono):
+        # What is not written takes no line from those that are: clients can cause many at debug.
+        if not (logs.writes(self._log, out.level) and self._log_limit.allow(now.mono)):
             return
         fields = dict(out.fields)
         if out.traceback is not None:

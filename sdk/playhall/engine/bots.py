@@ -186,6 +186,8 @@ def _check_methods(cls: type[Bot]) -> None:
         made = own.get(name)
         if inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made):
             raise TypeError(f"{cls.__name__}.{name} cannot be async: it must be done when it returns")
+        if inspect.isgeneratorfunction(made):
+            raise TypeError(f"{cls.__name__}.{name} has a yield in it, so calling it would run nothing of it")
 
 
 def _declared(cls: type[Bot]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:

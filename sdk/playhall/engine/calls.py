@@ -113,6 +113,10 @@ else:
                 raise TypeError("Call is a base: declare a class of your own, and decorate with its handler")
             if not inspect.isfunction(method):
                 raise TypeError(f"@{cls.__name__}.handler decorates a method of a room, not {method!r}")
+            if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+                raise TypeError(
+                    f"{method.__qualname__} has a yield in it, so calling it would run nothing of it"
+                )
             if _MARK in vars(method):
                 raise TypeError(f"{method.__qualname__} handles {getattr(method, _MARK).__name__} already")
             setattr(method, _MARK, cls)

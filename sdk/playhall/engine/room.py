@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Generic,
@@ -146,6 +147,18 @@ class Room(Generic[StateT, PrivateT, ConnT]):
         """Give the room what it runs on. The engine does so before `__init__`."""
         self.__context = context
         vars(self)["max_players"] = context.max_players  # a room type may have other limits than the class
+
+    if not TYPE_CHECKING:  # to checkers, this would be any name there is
+
+        def __getattr__(self, name):
+            if name == "_Room__context":
+                raise RuntimeError(
+                    f"{type(self).__name__} is made by a room host, and not by calling it; a test makes one "
+                    "by room_host.room"
+                )
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
 
     # What an author overrides.
 
@@ -367,6 +380,7 @@ class Room(Generic[StateT, PrivateT, ConnT]):
 _FINAL = frozenset(name for name, value in vars(Room).items() if getattr(value, "__final__", False)) | {
     name for name, value in vars(Room).items() if isinstance(value, property)
 }
+_HOOKS = frozenset(name for name in vars(Room) if name.startswith("on_")) | {"sees_presence"}
 
 
 def _check_members(cls: type) -> None:
@@ -375,6 +389,8 @@ def _check_members(cls: type) -> None:
             raise TypeError(f"{cls.__name__}.{name} hides a member of Room")
         if name in SYNC_HOOKS and inspect.iscoroutinefunction(value):
             raise TypeError(f"{cls.__name__}.{name} cannot be async: it must be done when it returns")
+        if name in _HOOKS and (inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value)):
+            raise TypeError(f"{cls.__name__}.{name} has a yield in it, so calling it would run nothing of it")
 
 
 def _check_settings(cls: type[Room[Any, Any, Any]]) -> None:

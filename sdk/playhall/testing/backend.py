@@ -104,6 +104,11 @@ class Backend:
 
     # The room's life
 
+    def pump(self) -> None:
+        """Carry out what the test itself has asked of the room, by its methods."""
+        if self.running is not None:
+            self.running.pump()
+
     def start(self, reason: WakeReason) -> None:
         """Start the room. For whom it starts waits until it is up."""
         identity = RoomIdentity(PROJECT, self.id, f"uid-{self.id}")

@@ -172,6 +172,8 @@ class RoomHost:
             await self.advance_to(at)
 
     async def _idle(self) -> float | None:
+        for each in self._backends:
+            each.pump()
         timer_at = await self._loop.idle()
         self._loop.raise_what_was_raised()
         return timer_at

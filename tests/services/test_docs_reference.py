@@ -1,4 +1,4 @@
-"""The reference pages are as the docstrings have it. (That of the browser: clients/web/test/reference.test.ts.)"""
+"""The reference pages are as the docstrings have it. (The browser's: clients/web/test/reference.test.ts.)"""
 
 from __future__ import annotations
 

@@ -45,9 +45,13 @@ class Answering:
         self._requests: set[int] = set()
 
     @property
-    def held(self) -> bool:
-        """Whether an answer waits that somebody is still there to get."""
-        return self._answers.held
+    def count(self) -> int:
+        """How many answers there have been."""
+        return self._answers.count
+
+    def held(self, count: int) -> bool:
+        """Whether one of the first `count` answers waits that somebody is still there to get."""
+        return self._answers.held(count)
 
     # Calls
 

@@ -30,6 +30,7 @@ class Moment:
 
 @dataclass(slots=True)
 class _Answer:
+    number: int
     deliver: Callable[[], None]
     after: Moment | None
 
@@ -39,18 +40,24 @@ class Answers:
 
     def __init__(self) -> None:
         self._waiting: dict[Link | None, deque[_Answer]] = {}
+        self.count = 0
+        """How many there have been."""
 
-    @property
-    def held(self) -> bool:
-        """Whether an answer waits that somebody is still there to get."""
-        return any(link is None or link.state is not LinkState.GONE for link in self._waiting)
+    def held(self, count: int) -> bool:
+        """Whether one of the first `count` answers waits that somebody is still there to get."""
+        return any(
+            answers[0].number < count and (link is None or link.state is not LinkState.GONE)
+            for link, answers in self._waiting.items()
+            if answers
+        )
 
     def add(self, link: Link | None, deliver: Callable[[], None], after: Moment | None) -> None:
         """Keep an answer until `release` finds that it may leave.
 
         It waits for the moment `after`; None: for what the next flush turns out to be.
         """
-        self._waiting.setdefault(link, deque()).append(_Answer(deliver, after))
+        self._waiting.setdefault(link, deque()).append(_Answer(self.count, deliver, after))
+        self.count += 1
 
     def flushed(self, moment: Moment) -> None:
         """There was a flush: what waited for one waits for this moment now."""

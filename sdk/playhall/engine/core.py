@@ -115,12 +115,13 @@ LAST_VERSION = 2**32 - 1_000
 
 @dataclass(slots=True)
 class _Asked:
-    """Somebody wants the room to close."""
+    """Somebody wants the room to close. `answers`: how many there had been by then."""
 
     code: CloseCode
     reason: str
     move: bool
     until: float
+    answers: int
 
 
 class RoomCore:
@@ -635,24 +636,27 @@ class RoomCore:
         due, mono = self._idle_at(), self._runtime.now.mono
         if due is None or due > mono:
             return
-        if self.shard_heard and not len(self._runtime.hooks) and not self._answering.held:
+        busy = len(self._runtime.hooks) > 0 or self._answering.held(self._answering.count)
+        if self.shard_heard and not busy:
             self._begin_closing(CloseCode.HIBERNATED, "the room hibernates", move=False)
         else:
             self._idle_retry_at = mono + IDLE_RETRY_S
 
     def _close_room(self, code: CloseCode, reason: str, *, move: bool) -> None:
-        if self._asked is None:
-            self._asked = _Asked(code, reason, move, self._runtime.now.mono + ASKED_S)
+        if self._asked is None and self._connections is not None:
+            until = self._runtime.now.mono + ASKED_S
+            self._asked = _Asked(code, reason, move, until, self._answering.count)
         self._close_if_asked()
 
     def _close_if_asked(self) -> None:
-        """Begin to close, if that was asked for, no answer waits that is owed to somebody, and the shard is
-        there to take the last base: a room that closes takes nobody in, so it had better not have to wait.
+        """Begin to close, if that was asked for, no answer from before that waits which is owed to somebody,
+        and the shard is there to take the last base: a room that closes takes nobody in, so it had better not
+        have to wait. Later answers do not count, or who calls all the time would keep the room where it is.
         """
         asked = self._asked
         if asked is None or self.status is not Status.ACTIVE:
             return
-        if self.shard_heard and not self._answering.held:
+        if self.shard_heard and not self._answering.held(asked.answers):
             self._asked = None
             self._begin_closing(asked.code, asked.reason, move=asked.move)
         elif self._runtime.now.mono >= asked.until:

@@ -443,6 +443,16 @@ class TestHibernating:
         assert play.client.log == ["update", "reply", "close"]
         assert play.status() is Status.CLOSING
 
+    def test_calls_that_come_after_it_was_asked_to_do_not_keep_it(self, play: Play) -> None:
+        play.change(1)
+        play.driver.hibernate(move=True)
+        play.driver.tick()
+        play.change(2)
+        assert play.status() is Status.ACTIVE
+        play.durable()
+        assert play.status() is Status.CLOSING
+        assert play.client.replies == [Reply(1, None)]
+
     def test_it_gives_up_after_a_minute(self, play: Play) -> None:
         play.change(1)
         play.driver.hibernate()

@@ -62,7 +62,7 @@ describe("a room client", () => {
     expect(entered).toEqual([2, 3]);
   });
 
-  test("[CENT-09] tells what happens: connection, messages, ticks, sleep and voice", async () => {
+  test("tells what happens: connection, messages, ticks, sleep and voice", async () => {
     const server = new Server();
     const room = new RoomClient(server.options);
     const told: unknown[] = [];

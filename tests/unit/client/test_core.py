@@ -149,7 +149,7 @@ class TestComingBack:
         server.wait(1_000.0)
         assert server.orders == []
 
-    @pytest.mark.ledger("RECO-03")
+    @pytest.mark.ledger("RECO-03", "RECO-05")
     def test_it_says_what_it_holds_and_keeps_unchanged_entities(self, server: Server) -> None:
         server.connect((2, Dot(x=1)), (9, Dot(x=2)), (70_000, Dot(x=3)))
         two, nine = server.core.replica.get(2), server.core.replica.get(9)
@@ -175,7 +175,7 @@ class TestComingBack:
         assert server.core.replica.get(2) is two
         assert server.core.tick == 14
 
-    @pytest.mark.ledger("RECO-02", "RECO-04")
+    @pytest.mark.ledger("RECO-02", "RECO-04", "RECO-05")
     def test_another_generation_replaces_everything_by_new_objects(self, server: Server) -> None:
         server.connect((2, Dot(x=1)))
         before = {id: server.core.replica.get(id) for id in (0, 1, 2)}

@@ -89,21 +89,30 @@ def hand(page: Page) -> list[str]:
     return [str(card) for card in cards]
 
 
-def wait_until_alike(pages: Sequence[Page]) -> None:
-    """Wait until all pages show the same table. Nobody moves meanwhile: no bot plays."""
-    first, *others = pages
-    for page in others:
-        page.wait_for_function(f"(seen) => ({_TABLE})() === seen", arg=first.evaluate(_TABLE))
+def wait_until_alike(first: Page, pages: Sequence[Page]) -> None:
+    """Wait until all pages show the table that the first one shows. Nobody moves meanwhile: no bot plays."""
+    seen = first.evaluate(_TABLE)
+    for page in pages:
+        page.wait_for_function(f"(seen) => ({_TABLE})() === seen", arg=seen)
 
 
-def on_turn(pages: Sequence[Page]) -> Page:
-    """The page whose player is to move, once it shows that."""
+def next_on_turn(pages: Sequence[Page]) -> Page | None:
+    """The page whose player is to move, once it shows that; None once a page shows that the game is over."""
     for _ in range(100):
         for page in pages:
+            if page.locator("#lobby").is_visible():
+                return None
             if page.evaluate(_IS_ON_TURN) and page.locator(MOVES).count():
                 return page
         pages[0].wait_for_timeout(50)
     raise AssertionError("nobody is on turn")
+
+
+def on_turn(pages: Sequence[Page]) -> Page:
+    """The page whose player is to move, in a game that goes on."""
+    page = next_on_turn(pages)
+    assert page is not None
+    return page
 
 
 def move(page: Page) -> None:
@@ -111,10 +120,6 @@ def move(page: Page) -> None:
     before = page.evaluate(_TABLE)
     page.locator(MOVES).first.click()
     page.wait_for_function(f"(before) => ({_TABLE})() !== before", arg=before)
-
-
-def is_over(page: Page) -> bool:
-    return page.locator("#lobby").is_visible()
 
 
 def assert_nothing_cut_off(page: Page) -> None:
@@ -129,6 +134,7 @@ def assert_nothing_cut_off(page: Page) -> None:
 
 
 def keep_screenshots(page: Page, artifacts: Path, name: str) -> None:
+    page.evaluate("scrollTo(0, 0)")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.screenshot(path=artifacts / f"cards-{name}-{scheme}.png")
@@ -150,10 +156,9 @@ def test_three_people_play_and_a_bot_leaves_its_seat(visit: Visit, artifacts: Pa
     ann.locator("#ready").click()
     expect(bob.locator("#ready-list .is-ready")).to_have_text(["Annready"])
     begin(bob, cid)
-    wait_until_alike(pages)
-    assert (
-        sum(len(hand(page)) for page in pages) == len({card for page in pages for card in hand(page)}) == 15
-    )
+    wait_until_alike(ann, pages)
+    dealt = [card for page in pages for card in hand(page)]
+    assert len(dealt) == len(set(dealt)) == 15
 
     player = on_turn(pages)
     waiting = next(page for page in pages if page is not player)
@@ -162,10 +167,9 @@ def test_three_people_play_and_a_bot_leaves_its_seat(visit: Visit, artifacts: Pa
     assert len(hand(waiting)) == 5
 
     for _ in range(9):
-        if is_over(ann):
-            break
-        move(on_turn(pages))
-        wait_until_alike(pages)
+        player = on_turn(pages)
+        move(player)
+        wait_until_alike(player, pages)
 
     for page, name in ((ann, "play-1280"), (bob, "play-375")):
         assert_nothing_cut_off(page)
@@ -175,7 +179,7 @@ def test_three_people_play_and_a_bot_leaves_its_seat(visit: Visit, artifacts: Pa
     expect(bob.locator("#overlay")).to_be_hidden()
     expect(bob.locator("#hand li")).to_have_count(len(held))
     assert hand(bob) == held
-    wait_until_alike(pages)
+    wait_until_alike(bob, pages)
     expect(ann.locator("#others .is-bot")).to_have_count(0)
 
 
@@ -199,9 +203,11 @@ def test_a_game_is_won_and_another_begins(visit: Visit, artifacts: Path) -> None
     lay_table(ann, 2)
     begin(ann, bob)
     for _ in range(400):
-        if is_over(ann):
+        player = next_on_turn([ann, bob])
+        if player is None:
             break
-        move(on_turn([ann, bob]))
+        move(player)
+    expect(ann.locator("#lobby")).to_be_visible()
     winner, loser = (ann, bob) if not hand(ann) else (bob, ann)
     name = "Ann" if winner is ann else "Bob"
     expect(winner.get_by_role("heading", name="You win!")).to_be_visible()

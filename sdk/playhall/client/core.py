@@ -296,11 +296,11 @@ class ClientCore:
     def set_status(self, status: object) -> PresenceRow:
         """Set the player's status, and return its row. Raises TypeError, or ValueError where it is over 1 KB.
 
-        Raises PlayhallError before the first state is in.
+        Raises PlayhallError before the first state is in, and once the client is closed.
         """
         row = self.replica.presence_of(self.player)
-        if row is None:
-            raise PlayhallError(0, "the player is not in the room yet: await room.ready first")
+        if row is None or self.status == "closed":
+            raise PlayhallError(0, f"the client is {self.status}: the player is not in the room")
         self.replica.writes.set_status(row, status)
         return row
 

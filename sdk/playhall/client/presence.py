@@ -43,7 +43,8 @@ class ClientPresence(Mapping[str, PresenceEntry]):
 
         Others are told once a tick of the room; the room may overrule it, which is an `on_change`. One
         that was not sent yet is lost when the connection is. Raises ValueError for one over 1 KB, TypeError
-        or ValueError for what is not JSON, PlayhallError before the client is connected.
+        or ValueError for what is not JSON, PlayhallError before the client is connected, and once it is
+        closed.
         """
         row = self._core.set_status(status)
         self._entries = self._entries | {row.player: _entry(row)}

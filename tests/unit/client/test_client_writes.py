@@ -412,6 +412,12 @@ class TestStatus:
         game.server.wait(1.0)
         assert (game.presence["alice"].status, game.sent()) == (1, [])
 
+    def test_there_is_none_to_set_once_the_client_is_closed(self, game: Game) -> None:
+        game.core.leave()
+        with pytest.raises(PlayhallError, match="closed"):
+            game.presence.set_status("late")
+        assert game.presence["alice"].status is None
+
     def test_there_is_none_to_set_before_the_client_is_in_the_room(self) -> None:
         server = Server(SCHEMA)
         with pytest.raises(PlayhallError):

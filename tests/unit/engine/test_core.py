@@ -833,12 +833,16 @@ def test_private_state_expires_in_a_running_room_too() -> None:
         private_retention = 40.0
 
     driver = Driver(Short)
-    ann = driver.join("ann")
+    ann, cy = driver.join("ann"), driver.join("cy")
     driver.join("bob")
     driver.leave(ann)
-    driver.advance(39)
-    assert driver.room.private_players() == ["ann", "bob"]
+    driver.advance(25)
+    driver.leave(cy)
+    driver.advance(14)
+    assert driver.room.private_players() == ["ann", "cy", "bob"]
     driver.advance(30)
+    assert driver.room.private_players() == ["cy", "bob"]
+    driver.advance(26)  # by a look at most 30 s after the 65th
     assert driver.room.private_players() == ["bob"]
     driver.tick()
     assert driver.wake().room.private_players() == ["bob"]

@@ -128,6 +128,7 @@ class TestDecoding:
             ({"item": "ring", "count": 256}, "`int` <= 255"),
             ({"item": "ring", "count": 1.5}, "Expected `int`, got `float`"),
             ({"item": "ring", "count": True}, "Expected `int`, got `bool`"),
+            ({"item": "ring", "count": "3"}, "Expected `int`, got `str`"),
             ({"item": "ring", "count": 13}, "unlucky"),
             ({"item": "ring", "count": 14}, "too many"),
             (["ring"], "Expected `object`, got `array`"),

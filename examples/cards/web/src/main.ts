@@ -28,7 +28,13 @@ import {
   showPlayers,
   type Listed,
 } from "./panel.js";
-import { nameOf, playersOf, type Player, type Room } from "./players.js";
+import {
+  nameOf,
+  playersOf,
+  winsOf,
+  type Player,
+  type Room,
+} from "./players.js";
 import { schema } from "./shared.gen.js";
 import { askSuit, newsOf, setUpTable, showOthers, showPiles } from "./table.js";
 
@@ -91,11 +97,8 @@ function show(): void {
 function showMe(me: Player | undefined, mustDraw: boolean): void {
   const line = find("#me");
   line.classList.toggle("on-turn", me?.isOnTurn ?? false);
-  const wins = me !== undefined && me.wins > 0 ? ` · ${me.wins} won` : "";
-  setText(
-    find("#me-name"),
-    me === undefined ? "You watch" : `${me.name}${wins}`,
-  );
+  const parts = me === undefined ? ["You watch"] : [me.name, winsOf(me)];
+  setText(find("#me-name"), parts.filter((part) => part !== "").join(" · "));
   const { naming } = room.state;
   const todo = naming ? "Name a suit" : mustDraw ? "Draw a card" : "Your turn";
   setText(find("#me-turn"), me?.isOnTurn ? todo : "");

@@ -42,8 +42,10 @@ export function nameOf(room: Room, player: string): string {
   return player === room.player ? "You" : `Guest ${player.slice(-4)}`;
 }
 
-export function isReady(room: Room, player: string): boolean {
-  return readStatus(room.presence.get(player)?.status).ready;
+/** How often a player has won, in words; empty for never. */
+export function winsOf({ wins }: Player): string {
+  if (wins === 0) return "";
+  return wins === 1 ? "1 win" : `${wins} wins`;
 }
 
 /** Those at the table: this player first, if it plays, then the others in the order of their turns. */

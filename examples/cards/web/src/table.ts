@@ -3,7 +3,7 @@
 import { SUITS, type Suit, type Table } from "./shared.gen.js";
 import { drawFace, nameOfCard, SUIT_NAMES, suitOf } from "./cards.js";
 import { find, icon, keep, make, setAttribute, setText } from "./dom.js";
-import type { Player } from "./players.js";
+import { winsOf, type Player } from "./players.js";
 
 /** More backs than this are told by their number alone. */
 const MOST_BACKS = 10;
@@ -77,12 +77,13 @@ function showSeat(seat: HTMLElement, player: Player): void {
   setAttribute(label, "aria-label", cards === 1 ? "1 card" : `${cards} cards`);
 }
 
-function noteOn({ isBot, isAway, standsInFor, wins }: Player): string {
+function noteOn(player: Player): string {
+  const { isBot, isAway, standsInFor } = player;
   const notes = [];
   if (isBot) notes.push(standsInFor === "" ? "bot" : `bot, for ${standsInFor}`);
   else if (isAway) notes.push("away");
-  if (wins > 0) notes.push(wins === 1 ? "1 win" : `${wins} wins`);
-  return notes.join(" · ");
+  notes.push(winsOf(player));
+  return notes.filter((note) => note !== "").join(" · ");
 }
 
 /** The two piles. `mustDraw`: nothing that this player holds fits. */

@@ -17,11 +17,7 @@ __all__ = ["as_coroutine", "run_marked"]
 def run_marked(
     awaitable: Awaitable[Any], enter: Callable[[], None], leave: Callable[[], None]
 ) -> Generator[Any, Any, Any]:
-    """Await `awaitable`, with `enter` before each of its steps and `leave` after it.
-
-    SystemExit and KeyboardInterrupt, with which asyncio would let one task end the process, come out as
-    RuntimeError.
-    """
+    """Await `awaitable`, with `enter` before each of its steps and `leave` after it."""
     steps = awaitable.__await__()
     thrown: BaseException | None = None
     while True:
@@ -30,8 +26,6 @@ def run_marked(
             yielded = next(steps) if thrown is None else _throw(steps, thrown)
         except StopIteration as stop:
             return stop.value
-        except (SystemExit, KeyboardInterrupt) as error:
-            raise RuntimeError(f"room code raised {type(error).__name__}") from error
         finally:
             leave()
         thrown = None
@@ -46,8 +40,15 @@ def run_marked(
 
 
 async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
-    """Return what a task can be made of: any awaitable is none. Tracebacks start here, in the SDK."""
-    return await awaitable
+    """Return what a task can be made of: any awaitable is none. Tracebacks start here, in the SDK.
+
+    SystemExit and KeyboardInterrupt, with which asyncio would let one task end the process, come out as
+    RuntimeError.
+    """
+    try:
+        return await awaitable
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"room code raised {type(error).__name__}") from error
 
 
 def _throw(steps: Iterator[Any], error: BaseException) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import types
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from playhall.engine.core import RoomCore
@@ -31,6 +30,7 @@ from playhall.engine.outputs import (
     WakeReason,
 )
 from playhall.engine.room import Room
+from playhall.engine.steps import run_marked
 from playhall.testing.store import RoomStore
 
 __all__ = ["Events", "Running"]
@@ -192,7 +192,7 @@ class Running:
         error: BaseException | None = None
         result: Any = None
         try:
-            result = await _in_steps(awaitable, self._before_step, self.pump)
+            result = await run_marked(awaitable, self._before_step, self.pump)
         except asyncio.CancelledError as cancelled:
             if self._tasks.get(token) is not asyncio.current_task():
                 raise  # the room did not want it any more
@@ -228,32 +228,3 @@ class Running:
                     f"{entity.kind} {entity.id}: {field} was changed in place, which nobody hears of"
                     " and nothing saves: assign a new value"
                 )
-
-
-@types.coroutine
-def _in_steps(
-    awaitable: Awaitable[Any], before: Callable[[], None], after: Callable[[], None]
-) -> Generator[Any, Any, Any]:
-    """Await, with `before` and `after` around each step: room code may send from any of them."""
-    steps = awaitable.__await__()
-    thrown: BaseException | None = None
-    while True:
-        before()
-        try:
-            yielded = next(steps) if thrown is None else _throw(steps, thrown)
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            after()
-        thrown = None
-        try:
-            yield yielded
-        except BaseException as error:
-            thrown = error
-
-
-def _throw(steps: Iterator[Any], error: BaseException) -> Any:
-    throw = getattr(steps, "throw", None)
-    if throw is None:
-        raise error
-    return throw(error)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.steps import run_marked
+from playhall.engine.steps import as_coroutine, run_marked
 
 
 class Pause:
@@ -59,9 +59,10 @@ def test_room_code_cannot_end_the_process(error: type[BaseException]) -> None:
     async def work() -> None:
         raise error
 
-    steps, marks = run(work())
+    marks: list[str] = []
+    steps = run_marked(work(), lambda: marks.append("in"), lambda: marks.append("out"))
     with pytest.raises(RuntimeError, match=error.__name__):
-        next(steps)
+        as_coroutine(steps).send(None)
     assert marks == ["in", "out"]
 
 

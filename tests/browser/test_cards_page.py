@@ -288,3 +288,24 @@ def test_names_are_text_and_nothing_else(visit: Visit) -> None:
         assert_nothing_cut_off(page)
     ann.reload()
     expect(ann.get_by_label("Your name")).to_have_value(name)
+
+
+def test_a_page_shows_that_the_room_was_lost_and_has_its_hand_again(cards: DevServer, visit: Visit) -> None:
+    pages = [visit("crash", "Ann"), visit("crash", "Bob", 375, 812, is_phone=True)]
+    lay_table(pages[0], 2)
+    begin(*pages)
+    for _ in range(3):
+        player = on_turn(pages)
+        move(player)
+        wait_until_alike(player, pages)
+    held = [hand(page) for page in pages]
+    # With all that runs rooms: a killed process alone would be back before anyone could look.
+    cards.kill("roomhost")
+    expect(pages[0].locator("#overlay")).to_be_visible()
+    for page in pages:
+        expect(page.locator("#overlay")).to_be_hidden()
+        expect(page.locator("#hand li").first).to_be_visible()
+    assert [hand(page) for page in pages] == held
+    player = on_turn(pages)
+    move(player)
+    wait_until_alike(player, pages)

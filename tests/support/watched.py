@@ -66,8 +66,9 @@ class Player:
         self.withheld = False
         self.restored = 0
         self._whole = whole
-        # What callbacks told of, by id.
+        # What callbacks told of, by id; and what they found wrong, for what they raise is logged and lost.
         self.told: dict[int, Entity] = {}
+        self.problems: list[str] = []
         self.entities.on_enter(Entity, self._entered)
         self.entities.on_leave(Entity, self._left)
         self.entities.on_change(Entity, self._changed)
@@ -76,23 +77,33 @@ class Player:
 
     def hear(self, changes: Changes) -> None:
         self.entities.tell(changes)
+        assert not self.problems, self.problems
         held = {entity.id: entity for entity in self.entities}
         assert {id: e for id, e in self.told.items() if FIRST_ENTITY_ID <= id < FIRST_PRESENCE_ID} == held
         for entity in self.told.values():
             self._whole(self, entity)
 
     def _entered(self, entity: Entity) -> None:
-        assert entity.id not in self.told, f"{entity!r} enters twice"
+        if entity.id in self.told:
+            self.problems.append(f"{entity!r} enters twice")
         self.told[entity.id] = entity
-        self._whole(self, entity)
+        self._check(entity)
 
     def _left(self, entity: Entity) -> None:
-        assert self.told.pop(entity.id, None) is entity, f"{entity!r} leaves, which was not there"
-        self._whole(self, entity)
+        if self.told.pop(entity.id, None) is not entity:
+            self.problems.append(f"{entity!r} leaves, which was not there")
+        self._check(entity)
 
     def _changed(self, entity: Entity, names: frozenset[str]) -> None:
-        assert self.told.get(entity.id) is entity, f"{entity!r} changes, which was not there"
-        self._whole(self, entity)
+        if self.told.get(entity.id) is not entity:
+            self.problems.append(f"{entity!r} changes {sorted(names)}, which was not there")
+        self._check(entity)
+
+    def _check(self, entity: Entity) -> None:
+        try:
+            self._whole(self, entity)
+        except AssertionError as error:
+            self.problems.append(str(error))
 
     def presence(self) -> dict[str, tuple[str, Any, bool]]:
         rows = self.core.replica.of_kind(PresenceRow)

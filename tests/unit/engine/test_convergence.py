@@ -276,6 +276,21 @@ class Schedules(RuleBasedStateMachine):
         if dot is not None:
             dot.blocks = FILLER[: min(size, self.most_bytes)]
 
+    @rule(name=players, pick=small, a=small, credit=st.sampled_from([PLENTY, 1]))
+    def change_behind(self, name: str, pick: int, a: int, credit: int) -> None:
+        """Much to tell, then a change that has to wait; and the connection drops before it is told."""
+        self.grow(pick, 49_152)
+        self.table.tick()
+        self.turn(pick + 1, a)
+        self.write_columns(a, 1.0)
+        self.table.tick()
+        if name in self.table.players:
+            player = self.table.players[name]
+            self.table.read(player, 99)
+            self.table.credit = credit
+            self.table.drop(player, noticed=True)
+            self.table.carry(self.table.player(name))
+
     @rule(a=small, dial=st.sampled_from([-1.0, 0.0, 1.0]))
     def write_columns(self, a: int, dial: float) -> None:
         rocks = self.room.entities.columns(Rock)

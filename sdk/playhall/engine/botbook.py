@@ -220,7 +220,7 @@ class BotBook:
 
     def _note(self, player: str, wall: float | None) -> None:
         """Note for how long a bot's private state, if it has any, is kept: while it is here, and a while."""
-        if player in self._runtime.store.private_players():
+        if self._runtime.store.has_private(player):
             self._runtime.retention.note(player, wall)
 
     def _holds(self, bot: Bot) -> bool:

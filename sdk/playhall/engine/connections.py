@@ -193,7 +193,7 @@ class Connections:
         """Return the ids that a resume does not list: whoever was in the room holds them."""
         store = self._runtime.store
         shared = [SHARED_ID] if store.state is not None else []
-        return shared + ([PRIVATE_ID] if player in store.private_players() else [])
+        return shared + ([PRIVATE_ID] if store.has_private(player) else [])
 
     def _replace(self, old: Link, new: Link) -> None:
         """One connection of a player takes over from another. Presence does not change by it."""
@@ -210,7 +210,7 @@ class Connections:
         self.empty_since = None
         if self._runtime.presence.connect(link.player, name_in(request.meta)):
             link.brought_presence = True
-        if link.player in self._runtime.store.private_players():
+        if self._runtime.store.has_private(link.player):
             self._runtime.retention.note(link.player, None)
         view = link.view
         self._runtime.emit(
@@ -271,7 +271,7 @@ class Connections:
         self._conns.pop(link.player, None)
         if not joined:
             self._runtime.hooks.drop("on_join", link.number)
-        if link.player in self._runtime.store.private_players():
+        if self._runtime.store.has_private(link.player):
             self._runtime.retention.note(link.player, self._runtime.now.wall)
         if not self._links:
             self.empty_since = self._runtime.now.mono

@@ -177,6 +177,10 @@ class EntityStore:
         cls, number = self._private_class()
         return self._place(cls, Scope.PRIVATE, PRIVATE_ID, number, check_player(player), values)
 
+    def has_private(self, player: str) -> bool:
+        """Whether a player has private state; nobody has where the schema has none."""
+        return self._tracker.private(player) is not None
+
     def drop_private(self, player: str) -> None:
         """Forget a player's private state."""
         tracked = self._tracker.private(player)

@@ -78,6 +78,7 @@ class Pest(Bot, kind="pest"):
                 self.deeds = "x"
             case "remove":
                 room.bots.remove(self)
+                room.calls.append(("removed",))
             case "add":
                 self.deed = "done"
                 room.bots.add(Racer(), name="late")
@@ -238,6 +239,9 @@ def test_removing_a_bot_ends_presence_and_cleans_up_before_it_returns(driver: Dr
         room.bots.add(bot)
     with pytest.raises(ValueError, match="is not in the room"):
         room.bots.remove(Racer())
+    room.bots.add(Pest(deed="remove"))
+    driver.tick()
+    assert room.calls[-3:-1] == [("player_leave", "bot:2", False, 0), ("removed",)]
 
 
 def test_on_player_leave_of_a_bot_may_remove_other_bots_and_itself() -> None:

@@ -37,7 +37,6 @@ class Connection:
     _player: str = ""
     _meta: JsonIn = None
     _client_tick: int | None = None
-    _link: int = 0
     _memory: Memory | None = None
     _room_of: object = None
 

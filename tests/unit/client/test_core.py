@@ -131,6 +131,8 @@ class TestComingBack:
         server.wait(0.25)
         server.closed(ABNORMAL)
         assert server.happened() == []
+        # A room that moved is come back to at once; that is no step of the backoff.
+        assert waits(server) == (0.25 if code == 4008 else 0.5)
         server.wait(0.5)
         server.opened()
         assert server.core.next_timer() is not None

@@ -27,7 +27,7 @@ class Bans:
 
     def add(self, player: str) -> None:
         """Ban a player. Raises TypeError or ValueError where that is none, or one too many."""
-        check_player(player)
+        player = check_player(player)
         if is_bot(player):
             raise ValueError(f"{player} is a bot, which is removed by room.bots.remove")
         if player not in self._players and len(self._players) >= MAX_BANNED:

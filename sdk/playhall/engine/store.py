@@ -30,12 +30,18 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 def check_player(player: object) -> str:
     """Return a player's id if it can be one: 1 to 128 bytes of text without control characters.
 
-    Raises TypeError or ValueError.
+    What is returned is a plain str, which one of NumPy's is not. Raises TypeError or ValueError.
     """
     if not isinstance(player, str):
         raise TypeError(f"a player is named by its id, a str, not {type(player).__name__}")
-    if not 1 <= len(player.encode()) <= MAX_PLAYER_BYTES:
-        raise ValueError(f"a player's id has 1 to {MAX_PLAYER_BYTES} bytes, not {len(player.encode())}")
+    if type(player) is not str:
+        player = str.__str__(player)
+    try:
+        size = len(player.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"a player's id is Unicode, and {player!r} has half a surrogate pair") from None
+    if not 1 <= size <= MAX_PLAYER_BYTES:
+        raise ValueError(f"a player's id has 1 to {MAX_PLAYER_BYTES} bytes, not {size}")
     if _CONTROL.search(player):
         raise ValueError(f"a player's id has no control characters, as {player!r} has")
     return player
@@ -72,7 +78,7 @@ class EntityStore:
             raise TypeError(f"{type(entity).__name__} is not one of the schema's entities")
         spec = spec_of(entity)
         if owner is not None:
-            self._check_owner(entity, owner)
+            owner = self._checked_owner(entity, owner)
         if len(self._of_kind[type(entity)]) >= spec.max:
             raise ValueError(f"there are {spec.max} {spec.name} already, the most of this kind")
         id = self._free_id() if id is None else self._checked_id(id)
@@ -101,7 +107,7 @@ class EntityStore:
         """
         tracked = self._of(entity)
         if owner is not None:
-            self._check_owner(entity, owner)
+            owner = self._checked_owner(entity, owner)
         if owner == tracked.owner:
             return
         self._disown(tracked)
@@ -290,10 +296,11 @@ class EntityStore:
         return id
 
     @staticmethod
-    def _check_owner(entity: Entity, owner: str) -> None:
-        check_player(owner)
+    def _checked_owner(entity: Entity, owner: str) -> str:
+        player = check_player(owner)
         if spec_of(entity).hidden:
             raise TypeError(f"{entity.kind}: a hidden entity belongs to the room, and to no player")
+        return player
 
 
 def _scope_of(spec: KindSpec) -> Scope:

@@ -121,6 +121,7 @@ CASES: list[Case] = [
     ),
     (lambda r: r.ban(r.conn), TypeError, NOT_A_PLAYER + "Connection"),
     (lambda r: r.unban(3), TypeError, NOT_A_PLAYER + "int"),
+    (lambda r: r.ban("\ud800"), ValueError, "a player's id is Unicode, and .* has half a surrogate pair"),
     (lambda r: r.bots.add("bot"), TypeError, "a bot is an instance of a Bot, not str"),
     (lambda r: r.bots.remove("bot:2"), TypeError, "takes a bot, not 'bot:2'"),
     (lambda r: r.presence.set("ghost", name="x"), KeyError, "ghost is not in the room"),
@@ -239,3 +240,23 @@ async def test_a_traceback_of_an_async_hook_is_of_room_code_too(room_host: RoomH
     await t.advance(0.1)
     [trace] = t.errors
     assert re.findall(r"line \d+, in (.*)", trace) == ["on_message"]
+
+
+async def test_text_that_is_no_plain_str_names_a_player_and_is_saved(room_host: RoomHost) -> None:
+    class Name(str):
+        """As those of NumPy, which msgspec does not write."""
+
+    t = room_host.room(Game)
+    await t.connect("ann")
+    room = t.room
+    owned = room.entities.add(Npc(), owner=Name("ann"))
+    room.entities.set_owner(room.npc, Name("bob"))
+    room.private(Name("cid"), create=True)
+    room.ban(Name("dan"))
+    await t.tick(2)
+    assert [npc.id for npc in room.entities.all(Npc, owner="ann")] == [owned.id]
+    await t.hibernate()
+    await t.wake()
+    assert [npc.owner for npc in t.room.entities.all(Npc)] == ["bob", "ann"]
+    assert t.room.private_players() == ["ann", "cid"]
+    assert t.errors == []

@@ -181,7 +181,10 @@ class Game:
 
     def set_hand(self, seat: Seat, cards: list[str]) -> None:
         """Give the owner of a seat these cards, in place of those held. Everyone sees how many."""
-        self._hand(self._owner(seat)).cards = cards
+        owner = self._owner(seat)
+        # Private state outlives a bot by a day: none is made for bots that come and go without cards.
+        if cards or self._room.private(owner) is not None:
+            self._hand(owner).cards = cards
         seat.cards = len(cards)
 
     def _set_deck(self, stock: list[str], played: list[str]) -> None:

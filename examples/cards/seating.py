@@ -108,7 +108,8 @@ class Seating:
             cards, before.cards = before.cards, cards
         self._room.entities.set_owner(seat, heir)
         self._game.set_hand(seat, cards)
-        seat.wins = self._room.private(heir, create=True).wins
+        known = self._room.private(heir)
+        seat.wins = 0 if known is None else known.wins
         if self._game.is_turn_of(heir):
             self._game.restart_clock()
 

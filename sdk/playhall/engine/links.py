@@ -152,6 +152,8 @@ class Link:
     inbox_bytes: int = 0
     # The player's presence entry is there because of this connection, which has not joined yet.
     brought_presence: bool = False
+    # Events that have been warned of.
+    warned: set[str] = field(default_factory=set)
 
     def supersedes(self, session: bytes, attempt: int, connected_at_ms: int) -> bool:
         """Whether this connection stays when its player comes with another one that says so of itself.

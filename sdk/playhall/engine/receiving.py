@@ -53,9 +53,7 @@ class Receiving:
     def _hand_over(self, link: Link, frame: Message | Unreliable) -> None:
         """Hand a message to room code."""
         if not self._runtime.hooks.has_room(link.number):
-            self._runtime.warn(
-                "room.message_dropped", player=link.player, reason="too many hooks are waiting"
-            )
+            self._runtime.warn_of(link, "room.message_dropped", "too many hooks are waiting")
             return
         link.conn._client_tick = frame.seen
         hook = "on_unreliable" if isinstance(frame, Unreliable) else "on_message"

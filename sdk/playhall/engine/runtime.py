@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from playhall.engine.faults import error_text, traceback_text
 from playhall.engine.hooks import Hooks, Then, ThenAnswer
+from playhall.engine.links import Link
 from playhall.engine.mutations import Mutations
 from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
@@ -116,6 +117,12 @@ class Runtime:
     def debug(self, event: str, **fields: Any) -> None:
         """Log what explains why something did not happen."""
         self.emit(LogOut("debug", event, fields))
+
+    def warn_of(self, link: Link, event: str, reason: str) -> None:
+        """Warn of what a client does, once for each connection: it may do it as often as it likes."""
+        if event not in link.warned:
+            link.warned.add(event)
+            self.warn(event, player=link.player, reason=reason)
 
     def warn(self, event: str, **fields: Any) -> None:
         """Log what a room's author or operator should know."""

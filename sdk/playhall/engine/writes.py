@@ -60,7 +60,6 @@ class OwnerWrites:
         self._counts: dict[int, int] = {}
         # By player, since the last report: how many fields were dropped, and the first of them.
         self._dropped: dict[str, tuple[int, str]] = {}
-        self._overflowed: set[int] = set()
 
     def receive(self, link: Link, frame: Write) -> None:
         """Keep what a client wrote."""
@@ -82,7 +81,6 @@ class OwnerWrites:
         while self._waiting:
             self._apply(self._waiting.pop(next(iter(self._waiting))))
         self._counts.clear()
-        self._overflowed.clear()
         self._report()
 
     def apply_of(self, player: str) -> None:
@@ -100,10 +98,8 @@ class OwnerWrites:
             tracked, values = found
             for index, stored in values.items():
                 tracked.owner_wrote(index, stored)
-        if waiting.link.number not in self._overflowed:
-            self._overflowed.add(waiting.link.number)
-            reason = f"over {MAX_WAITING} entities written between two ticks"
-            self._runtime.warn("room.writes_dropped", player=waiting.link.player, reason=reason)
+        reason = f"over {MAX_WAITING} entities written between two ticks"
+        self._runtime.warn_of(waiting.link, "room.writes_dropped", reason)
 
     def _apply(self, waiting: _Waiting) -> None:
         if waiting.link.state is not LinkState.JOINED:

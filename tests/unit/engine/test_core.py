@@ -22,6 +22,7 @@ from playhall.engine.core import (
     WakeInfo,
 )
 from playhall.engine.frames import ReplyError, Resume, Unreliable, encode_client
+from playhall.engine.hooks import MAX_AWAITS_OF_LINK
 from playhall.engine.links import MAX_WAITING_BYTES
 from playhall.room import CloseCode, Connection, Entity, Room, Schema, Wake, u8, u32
 from tests.support.rooms import Driver, Gate, TestClient
@@ -218,6 +219,22 @@ def test_on_tick_that_returns_something_to_await_stops_the_room(driver: Driver) 
     driver.tick()
     assert driver.stopped is not None
     assert "on_tick must return nothing" in driver.stopped.error
+
+
+def test_messages_that_find_too_many_hooks_waiting_are_dropped_with_one_warning(driver: Driver) -> None:
+    ann, bob = driver.join("ann"), driver.join("bob")
+    gate = driver.room.acts["message"] = Gate()
+    for _ in range(3 * MAX_AWAITS_OF_LINK):
+        driver.send(ann, "slow")
+    driver.send(bob, "slow")
+    heard = [call[1].player for call in driver.room.calls if call[0] == "message"]
+    assert heard == ["ann"] * MAX_AWAITS_OF_LINK + ["bob"]
+    [warning] = [log for log in driver.of(LogOut) if log.event == "room.message_dropped"]
+    assert warning.fields["player"] == "ann"
+    gate.open = True
+    driver.go_on_all()
+    driver.send(ann, "again")
+    assert len([name for name in driver.room.names() if name == "message"]) == MAX_AWAITS_OF_LINK + 2
 
 
 @pytest.mark.ledger("ENT-17", "RST-04")

@@ -486,6 +486,9 @@ def test_what_is_too_much_is_rejected_with_a_warning(driver: Driver) -> None:
     driver.write(ann, cursor.id, x=7)
     driver.tick()
     assert cursor.x == 7
+    for at in range(MAX_WAITING + 1):
+        raw(driver, ann, ann.replica.version, (1000 + at, Cursor, {"x": 1}))
+    assert [log for log in driver.of(LogOut) if log.level == "warning"] == [warning]  # or it fills the log
 
 
 class TestStatus:

@@ -112,9 +112,12 @@ class BoolType(FieldType):
     fixed_size = 1
 
     def accept(self, value: object) -> bool:
-        if not isinstance(value, bool):
-            raise _wrong_type("bool", value)
-        return value
+        if isinstance(value, bool):
+            return value
+        # A mask's elements are of NumPy's own class, which is registered as no number or bool.
+        if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+            return bool(value)
+        raise _wrong_type("bool", value)
 
     def same(self, a: bool, b: bool) -> bool:
         return a is b

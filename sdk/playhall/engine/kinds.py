@@ -28,6 +28,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, final
 
 from typing_extensions import dataclass_transform
@@ -375,9 +376,10 @@ else:
             if spec is None or spec.type is not BYTES:
                 reason = "it is no bytes field, and only those can be patched"
                 raise FieldTypeError(self.kind, self._id, str(field), reason)
-            if type(offset) is not int:
+            if isinstance(offset, bool) or not isinstance(offset, Integral):
                 reason = f"a patch's offset must be int, not {type(offset).__name__}"
                 raise FieldTypeError(self.kind, self._id, field, reason)
+            offset = int(offset)
             if offset < 0:
                 raise FieldError(self.kind, self._id, field, f"a patch's offset cannot be {offset}")
             if not isinstance(data, bytes | bytearray | memoryview):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from playhall.room import Connection, DeadEntityError, Entity, FieldError, Message, Room, Schema, f32, u8
@@ -25,6 +26,8 @@ class Mine(Entity):
 
 class Npc(Entity, max=3):
     x: f32 = 0
+    hits: u8 = 0
+    on: bool = False
     name: str = ""
     blob: bytes = b""
 
@@ -260,3 +263,20 @@ async def test_text_that_is_no_plain_str_names_a_player_and_is_saved(room_host: 
     assert [npc.owner for npc in t.room.entities.all(Npc)] == ["bob", "ann"]
     assert t.room.private_players() == ["ann", "cid"]
     assert t.errors == []
+
+
+async def test_scalars_of_numpy_are_values_and_arrays_are_not(room_host: RoomHost) -> None:
+    t = room_host.room(Game)
+    await t.wake()
+    npc: Any = t.room.npc
+    npc.on, npc.hits, npc.x, npc.name = np.bool_(True), np.uint8(7), np.float64(0.5), np.str_("é")
+    npc.patch("blob", np.int64(1), b"x")
+    assert (npc.on, npc.hits, npc.x, npc.name, npc.blob) == (True, 7, 0.5, "é", b"\0x")
+    assert [type(npc.on), type(npc.hits), type(npc.x), type(npc.name)] == [bool, int, float, str]
+    for field in ("on", "hits", "x", "name", "blob"):
+        with pytest.raises(FieldError, match=f"npc 2: {field}: must be .*, not ndarray"):
+            setattr(npc, field, np.zeros(1))
+    with pytest.raises(FieldError, match="npc 2: on: must be bool, not uint8"):
+        npc.on = np.uint8(1)
+    with pytest.raises(FieldError, match="npc 2: hits: 256 is outside u8"):
+        npc.hits = np.int64(256)

@@ -278,11 +278,12 @@ class Schedules(RuleBasedStateMachine):
 
     @rule(name=players, pick=small, a=small, credit=st.sampled_from([PLENTY, 1]))
     def change_behind(self, name: str, pick: int, a: int, credit: int) -> None:
-        """Much to tell, then a change that has to wait; and the connection drops before it is told."""
+        """Much to tell, then a change that waits while others do not; and a drop before it is told."""
         self.grow(pick, 49_152)
         self.table.tick()
         self.turn(pick + 1, a)
         self.write_columns(a, 1.0)
+        self.write_state(name, a, b"")
         self.table.tick()
         if name in self.table.players:
             player = self.table.players[name]

@@ -300,7 +300,7 @@ def test_interest_is_not_asked_of_state_presence_and_hidden_kinds() -> None:
         assert {trap.id, other.id}.isdisjoint(client.replica.entities)
 
 
-@pytest.mark.ledger("OWN-19")
+@pytest.mark.ledger("OWN-19", "INT-21")
 def test_a_player_sees_what_it_owns() -> None:
     driver = room_with(near())
     dot = driver.room.entities.add(Dot(x=1000, hand=7), owner="ann")
@@ -330,7 +330,7 @@ def test_what_only_owners_are_told_goes_to_the_owner_of_what_all_see() -> None:
     assert [client.replica.fields(dot.id)["hand"] for client in clients] == [8, 8, 0]
 
 
-@pytest.mark.ledger("PRES-10")
+@pytest.mark.ledger("PRES-10", "INT-21")
 def test_presence_ignores_interest() -> None:
     interest = Asked()
     interest.keys = lambda entity: []
@@ -627,6 +627,7 @@ def test_those_who_see_the_same_are_sent_one_body() -> None:
     assert told(bob) == [Change(here.id, {1: 3.0}), Change(1, {0: 5})]
 
 
+@pytest.mark.ledger("INT-05")
 def test_a_join_asks_the_others_only_about_what_has_changed() -> None:
     interest = Asked()
 

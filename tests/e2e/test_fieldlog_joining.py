@@ -21,6 +21,8 @@ GRACE_S = 10.0
 FULL = 4003
 KICKED = 4006
 SEATS = 8
+# The log says 1 s. The joins of a round take 0.2 s or 0.4 s of that; the rest is the machine's.
+ROUND_S = 1.0
 
 
 @pytest.mark.timeout(120)
@@ -93,9 +95,10 @@ async def test_f02_the_last_seat(dev: DevServer) -> None:
                 raw.greet(GAME, "eight", schema, type="eight")
             await together([raw.until(settled) for raw in again])
             came += again
-            assert time.monotonic() - began < 5.0
+        # All eight again, and every seat was free as soon as who had it was gone.
+        assert time.monotonic() - began < ROUND_S
         inside = inside[4:] + came
-        assert (await looked(inside[0]))["here"] == SEATS
+        assert await looked(inside[0]) == {"here": SEATS, "inside": SEATS, "most": SEATS}
 
     # The room is full: who was never in cannot come by way of resuming either.
     stranger = await RawSocket.open(dev.websockets[0])
@@ -121,4 +124,5 @@ async def looked(raw: RawSocket) -> dict[str, int]:
     raw.send(frames.Message({"type": "look", "ask": asked}))
     await raw.until(lambda raw: sum(isinstance(f, frames.Message) for f in raw.received) > asked)
     [*_, answer] = [frame for frame in raw.received if isinstance(frame, frames.Message)]
-    return {"here": len(answer.content["here"]), "inside": answer.content["inside"]}
+    content = answer.content
+    return {"here": len(content["here"]), "inside": content["inside"], "most": content["most"]}

@@ -24,11 +24,14 @@ class Slow(Room[Board, None]):
 
     def __init__(self) -> None:
         self.inside: set[str] = set()
+        self.most = 0
 
     async def on_join(self, conn: Connection) -> None:
         self.state.tried += 1
         number = self.state.tried
+        self.most = max(self.most, len(self.connections))
         await asyncio.sleep(self.wait_s)
+        self.most = max(self.most, len(self.connections))
         if self.refuses and number % self.refuses == 0:
             raise PermissionError("every fifth is refused")
         self.state.joins += 1
@@ -49,7 +52,8 @@ class Slow(Room[Board, None]):
     def on_message(self, conn: Connection, message: Message) -> None:
         match message:
             case {"type": "look", "ask": int() as ask}:
-                self.send(conn, {"answer": ask, "here": sorted(self.connections), "inside": len(self.inside)})
+                here = sorted(self.connections)
+                self.send(conn, {"answer": ask, "here": here, "inside": len(self.inside), "most": self.most})
             case _:
                 self.send(conn, message)
 

@@ -15,7 +15,6 @@ forgotten it. What must hold (and goes wrong easily when a client drops in the m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from playhall.engine.bans import Bans
@@ -28,6 +27,7 @@ from playhall.engine.presence import name_in
 from playhall.engine.room import Room
 from playhall.engine.runtime import Runtime
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
+from playhall.engine.snapshot import Snapshots
 from playhall.engine.views import View
 
 __all__ = ["Connections"]
@@ -61,7 +61,7 @@ class Connections:
         self._links: dict[int, Link] = {}
         self._of_player: dict[str, Link] = {}
         self._conns: dict[str, Connection] = {}
-        self.by_player: Mapping[str, Connection] = MappingProxyType(self._conns)
+        self.by_player: Mapping[str, Connection] = Snapshots(self._conns)
         self.empty_since: float | None = runtime.now.mono
 
     def __len__(self) -> int:

@@ -324,6 +324,34 @@ async def test_handlers_that_wait_are_bounded_and_end_with_the_room(
     await is_whole(room_host, t)
 
 
+async def test_what_room_code_iterates_over_may_go_meanwhile(
+    room_host: RoomHost, acts: dict[str, Act]
+) -> None:
+    t = room_host.room(Game)
+    clients = [await t.connect(player) for player in PLAYERS]
+    met: list[str] = []
+
+    def end_all(room: Game, *about: Any) -> None:
+        for player, conn in room.connections.items():
+            met.append(player)
+            for other in room.connections.values():
+                room.kick(other)
+            room.ban(conn.player)
+        for player in room.presence:
+            room.unban(player)
+        for npc in room.entities:
+            room.entities.delete(npc)
+
+    acts["on_message"] = end_all
+    clients[0].send("x")
+    await t.tick(2)
+    acts.clear()
+    assert met == list(PLAYERS)
+    assert [client.closed_with for client in clients] == [4006] * len(PLAYERS)
+    assert len(t.room.connections) == 0
+    await is_whole(room_host, t)
+
+
 async def test_what_a_test_asks_of_a_room_by_its_methods_happens(room_host: RoomHost) -> None:
     t = room_host.room(Game)
     ann = await t.connect("ann")

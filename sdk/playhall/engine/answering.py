@@ -182,5 +182,7 @@ def _http(code: ErrorCode) -> int:
 
 
 def _failed(what: str, error: BaseException) -> str:
-    text = f"{what} failed in the room: {said_by(error)}"
+    """Return what the caller is told: a rejection in the game's own words, an error as one."""
+    rejected = isinstance(error, CallRejected) and str(error)
+    text = str(error) if rejected else f"{what} failed in the room: {said_by(error)}"
     return text.encode()[:MAX_TEXT].decode(errors="ignore")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from playhall.engine.codes import ErrorCode
-from playhall.engine.core import AnswerOut, HibernateOut, LogOut, RecordOut, Status
 from playhall.engine.frames import Reply, ReplyError
+from playhall.engine.outputs import AnswerOut, HibernateOut, LogOut, RecordOut, Status
 from playhall.room import Call, CallRejected, Connection, Entity, Message, Room, Schema, u32
 from tests.support.rooms import Driver, Gate, TestClient
 
@@ -292,10 +292,19 @@ class TestWhatTheyWaitFor:
 
 class TestWhatTheySay:
     @pytest.mark.ledger("CALL-06", "CALL-07", "CALL-16")
-    @pytest.mark.parametrize("error", [ValueError("no ring left"), CallRejected("no ring left")])
-    def test_what_a_handler_throws_is_the_callers_error(self, error: Exception, play: Play) -> None:
+    @pytest.mark.parametrize(
+        ("error", "text"),
+        [
+            (ValueError("no ring left"), "do failed in the room: no ring left"),
+            (CallRejected("no ring left"), "no ring left"),
+            (CallRejected(), "do failed in the room: CallRejected"),
+        ],
+    )
+    def test_what_a_handler_throws_is_the_callers_error(
+        self, error: Exception, text: str, play: Play
+    ) -> None:
         play.call(1, lambda conn, ask: fail(error))
-        assert play.client.replies == [ReplyError(1, REJECTED, "do failed in the room: no ring left")]
+        assert play.client.replies == [ReplyError(1, REJECTED, text)]
         assert play.status() is Status.ACTIVE
         if isinstance(error, CallRejected):
             assert play.logs() == []
@@ -491,7 +500,7 @@ class TestRequests:
         self.ask(play, 3)
         assert play.driver.of(AnswerOut) == [
             AnswerOut(1, b'{"a":[1,null]}'),
-            AnswerOut(2, error=ErrorCode.REJECTED, text="on_request failed in the room: not now"),
+            AnswerOut(2, error=ErrorCode.REJECTED, text="not now"),
             AnswerOut(3, error=ErrorCode.REJECTED, text="on_request failed in the room: oops"),
         ]
         [log] = play.logs()

@@ -41,9 +41,8 @@ import { askSuit, newsOf, setUpTable, showOthers, showPiles } from "./table.js";
 /** After this long without a word from a server, the page says that it has none. */
 const SAY_NO_ANSWER_MS = 5_000;
 const CLOCK_EVERY_MS = 250;
-/** The code of a call that the room refused, and what stands before the room's own words then. */
+/** The code of a call that the room refused, in its own words. */
 const REJECTED = 422;
-const PREFIX = /^\w+ failed in the room: /;
 
 const asked = new URLSearchParams(location.search).get("room") ?? "";
 const roomId = /^[A-Za-z0-9_-]{1,64}$/.test(asked) ? asked : "main";
@@ -63,11 +62,7 @@ function ask(call: () => Promise<unknown>): void {
   if (room.status !== "open") return;
   call().catch((error: unknown) => {
     if (!(error instanceof PlayhallError)) throw error;
-    notice(
-      error.code === REJECTED
-        ? error.message.replace(PREFIX, "")
-        : "The room did not answer. Try again.",
-    );
+    notice(error.code === REJECTED ? error.message : "The room did not answer. Try again.");
   });
 }
 

@@ -7,7 +7,8 @@ from typing import Any
 from playhall.client import outputs
 from playhall.client.core import ClientCore
 from playhall.engine import frames
-from playhall.engine.core import FrameOut, JoinedOut, JoinRequest, Now, RoomCore, RoomIdentity, WakeInfo
+from playhall.engine.core import RoomCore
+from playhall.engine.outputs import FrameOut, JoinedOut, JoinRequest, Now, RoomIdentity, WakeInfo
 from playhall.room import Call, Connection, Room, Schema
 
 CALLS = 70_000

@@ -14,7 +14,8 @@ from typing import Any
 from playhall.client import outputs as client_outputs
 from playhall.client.core import ClientCore
 from playhall.engine import frames
-from playhall.engine.core import (
+from playhall.engine.core import RoomCore
+from playhall.engine.outputs import (
     BaseOut,
     CloseOut,
     FrameOut,
@@ -24,7 +25,6 @@ from playhall.engine.core import (
     LogOut,
     Now,
     RecordOut,
-    RoomCore,
     RoomIdentity,
     Status,
     StopOut,

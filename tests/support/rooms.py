@@ -11,27 +11,7 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from playhall.engine.core import (
-    AwaitOut,
-    BaseOut,
-    CancelOut,
-    CloseOut,
-    FrameOut,
-    HibernateOut,
-    JoinedOut,
-    JoinRequest,
-    LogOut,
-    Now,
-    Output,
-    ReadyOut,
-    RecordOut,
-    RoomCore,
-    RoomIdentity,
-    Status,
-    StopOut,
-    StoredRoom,
-    WakeInfo,
-)
+from playhall.engine.core import RoomCore
 from playhall.engine.fields import patched
 from playhall.engine.frames import (
     Call,
@@ -47,6 +27,26 @@ from playhall.engine.frames import (
     encode_client,
 )
 from playhall.engine.kinds import Entity, spec_of, stored_values
+from playhall.engine.outputs import (
+    AwaitOut,
+    BaseOut,
+    CancelOut,
+    CloseOut,
+    FrameOut,
+    HibernateOut,
+    JoinedOut,
+    JoinRequest,
+    LogOut,
+    Now,
+    Output,
+    ReadyOut,
+    RecordOut,
+    RoomIdentity,
+    Status,
+    StopOut,
+    StoredRoom,
+    WakeInfo,
+)
 from playhall.engine.room import Room
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, PresenceRow, Schema
 from playhall.engine.updates import Change, Correct, Enter, Leave, Owner, Patch, Update, UpdateReader

@@ -47,20 +47,13 @@ from playhall.engine.inspecting import FIRST_PAGE, Page, inspect_room, show_bans
 from playhall.engine.journal import RoomTooLargeError
 from playhall.engine.links import STALL_S, Link, LinkState
 from playhall.engine.outputs import (
-    AnswerOut,
-    AwaitOut,
-    BaseOut,
-    CancelOut,
     CloseOut,
-    FrameOut,
     HibernateOut,
-    JoinedOut,
     JoinRequest,
     LogOut,
     Now,
     Output,
     ReadyOut,
-    RecordOut,
     RoomIdentity,
     Status,
     StopOut,
@@ -78,28 +71,7 @@ from playhall.engine.tracking import Flush
 from playhall.engine.visibility import Visibility, VisibilityError
 from playhall.engine.writes import OwnerWrites
 
-__all__ = [
-    "AnswerOut",
-    "AwaitOut",
-    "BaseOut",
-    "CancelOut",
-    "CloseOut",
-    "FrameOut",
-    "HibernateOut",
-    "JoinRequest",
-    "JoinedOut",
-    "LogOut",
-    "Now",
-    "Output",
-    "ReadyOut",
-    "RecordOut",
-    "RoomCore",
-    "RoomIdentity",
-    "Status",
-    "StopOut",
-    "StoredRoom",
-    "WakeInfo",
-]
+__all__ = ["RoomCore"]
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from playhall.engine.core import Status
 from playhall.engine.kinds import spec_of, stored_values
+from playhall.engine.outputs import Status
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID
 from playhall.room import Entity
 from tests.support.converging import PLENTY, Table

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.core import (
+from playhall.engine.frames import ReplyError, Resume, Unreliable, encode_client
+from playhall.engine.hooks import MAX_AWAITS_OF_LINK
+from playhall.engine.links import MAX_WAITING_BYTES
+from playhall.engine.outputs import (
     AwaitOut,
     BaseOut,
     CancelOut,
@@ -21,9 +24,6 @@ from playhall.engine.core import (
     Status,
     WakeInfo,
 )
-from playhall.engine.frames import ReplyError, Resume, Unreliable, encode_client
-from playhall.engine.hooks import MAX_AWAITS_OF_LINK
-from playhall.engine.links import MAX_WAITING_BYTES
 from playhall.room import CloseCode, Connection, Entity, Room, Schema, Wake, u8, u32
 from tests.support.rooms import Driver, Gate, TestClient
 

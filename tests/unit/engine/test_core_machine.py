@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from playhall.engine.core import Status
 from playhall.engine.kinds import stored_values
+from playhall.engine.outputs import Status
 from playhall.room import (
     Bot,
     Connection,

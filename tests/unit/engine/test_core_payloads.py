@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.core import FrameOut, RecordOut
+from playhall.engine.outputs import FrameOut, RecordOut
 from playhall.room import Connection, Entity, Json, Room, Schema
 from tests.support.rooms import Driver
 

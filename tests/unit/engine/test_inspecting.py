@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from playhall.engine.core import RoomCore, RoomIdentity
+from playhall.engine.core import RoomCore
 from playhall.engine.frames import Call as CallFrame
 from playhall.engine.frames import encode_client
 from playhall.engine.inspecting import MAX_PAGE, Page
+from playhall.engine.outputs import RoomIdentity
 from playhall.engine.recording import MAX_BYTES, MAX_LINES
 from playhall.room import (
     Bot,

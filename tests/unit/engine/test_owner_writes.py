@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.core import LogOut, Status
 from playhall.engine.frames import Write, WriteEntry, encode_client
 from playhall.engine.kinds import spec_of
+from playhall.engine.outputs import LogOut, Status
 from playhall.engine.specs import MAX_ENTITY
 from playhall.engine.updates import Correct
 from playhall.engine.writes import MAX_WAITING

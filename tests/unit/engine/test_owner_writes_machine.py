@@ -20,7 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from playhall.client import outputs as client_outputs
 from playhall.client.core import ClientCore
 from playhall.engine import frames
-from playhall.engine.core import (
+from playhall.engine.core import RoomCore
+from playhall.engine.kinds import spec_of, stored_values
+from playhall.engine.outputs import (
     CloseOut,
     FrameOut,
     JoinedOut,
@@ -28,11 +30,9 @@ from playhall.engine.core import (
     LogOut,
     Now,
     RecordOut,
-    RoomCore,
     RoomIdentity,
     WakeInfo,
 )
-from playhall.engine.kinds import spec_of, stored_values
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID
 from playhall.room import Connection, Entity, Interest, Json, Limit, Room, Schema, owner_only, u8, writable
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import playhall.room
-from playhall.engine.core import LogOut
+from playhall.engine.outputs import LogOut
 from playhall.room import Connection, Entity, Room, Schema, u8
 from tests.support.rooms import Driver
 

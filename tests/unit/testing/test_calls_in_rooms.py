@@ -359,9 +359,7 @@ class TestRequests:
     @pytest.mark.ledger("HOOK-12")
     async def test_what_on_request_throws(self, room_host: RoomHost) -> None:
         t = room_host.room(Shop)
-        with pytest.raises(
-            PlayhallError, match="^the shop is closed$"
-        ) as raised:
+        with pytest.raises(PlayhallError, match=r"^the shop is closed$") as raised:
             await t.request("no")
         assert raised.value.code == 422
         assert t.errors == []

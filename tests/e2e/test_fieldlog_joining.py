@@ -1,9 +1,10 @@
-"""Field log F1 and F2 on real sockets: leaves during joins, and the last seat."""
+"""Field log F1, F2 and F5 on real sockets: leaves during joins, the last seat, and a dead link."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import time
 
 import pytest
@@ -20,6 +21,7 @@ GAME = "fieldlog"
 GRACE_S = 10.0
 FULL = 4003
 KICKED = 4006
+REPLACED = 4012
 SEATS = 8
 # The log says 1 s. The joins of a round take 0.2 s or 0.4 s of that; the rest is the machine's.
 ROUND_S = 1.0
@@ -112,6 +114,50 @@ async def test_f02_the_last_seat(dev: DevServer) -> None:
     assert (await looked(inside[0]))["here"] == SEATS
     for raw in inside:
         raw.close()
+
+
+@pytest.mark.timeout(120)
+async def test_f05_back_beside_ones_own_corpse(dev: DevServer) -> None:
+    """The old link is dead and nobody knows; the same client comes from another port, with its session."""
+    async with Player(dev.url, GAME, "corpse", schema) as watcher:
+        session = secrets.token_bytes(16)
+        old = await RawSocket.open(dev.websockets[0])
+        old.greet(GAME, "corpse", schema, session=session)
+        await old.until(settled)
+        welcome = next(frame for frame in old.received if isinstance(frame, frames.Welcome))
+        await watcher.until(lambda: welcome.player in watcher.client.presence)
+        counts: set[tuple[int, int]] = set()
+
+        def sample(tick: int) -> None:
+            members = sum(player == welcome.player for player in watcher.client.presence)
+            counts.add((members, len(watcher.client.entities.all(Pawn, owner=welcome.player))))
+
+        sample(0)
+        watcher.client.on_tick(sample)
+        [pawn] = watcher.client.entities.all(Pawn, owner=welcome.player)
+        await watcher.updates(60)  # three seconds in which nothing comes from the old link
+        new = await RawSocket.open(dev.websockets[-1])
+        new.send_hello(GAME, "corpse", schema, session=session, attempt=1, token=welcome.token)
+        new.send(frames.Resume(0, welcome.generation, welcome.version, full=False, held=()))
+        await new.until(settled)
+        again = next(frame for frame in new.received if isinstance(frame, frames.Welcome))
+        assert (again.player, again.generation, again.resumed) == (welcome.player, welcome.generation, True)
+        # Late packets of the old link change nothing, and it is told why it is over.
+        old.send(frames.Message("late"))
+        assert await old.closed() == REPLACED
+        await watcher.updates(20)
+        assert counts == {(1, 1)}
+        assert watcher.client.entities.get(pawn.id) is pawn
+        look = await watcher.ask("look")
+        assert sorted(look["here"]) == sorted([watcher.player, welcome.player])
+        assert not any(isinstance(frame, frames.Message) for frame in new.received), (
+            "a notice of a second login"
+        )
+        # A clean leave is a leave at once: its seat is free, though the entry shows for its grace.
+        new.send(frames.Leave())
+        new.close()
+        await watcher.until(lambda: not watcher.client.presence[welcome.player].connected, timeout=5)
+        assert (await watcher.ask("look"))["here"] == [watcher.player]
 
 
 def settled(raw: RawSocket) -> bool:

@@ -62,7 +62,11 @@ function ask(call: () => Promise<unknown>): void {
   if (room.status !== "open") return;
   call().catch((error: unknown) => {
     if (!(error instanceof PlayhallError)) throw error;
-    notice(error.code === REJECTED ? error.message : "The room did not answer. Try again.");
+    notice(
+      error.code === REJECTED
+        ? error.message
+        : "The room did not answer. Try again.",
+    );
   });
 }
 

@@ -183,6 +183,7 @@ def _http(code: ErrorCode) -> int:
 
 def _failed(what: str, error: BaseException) -> str:
     """Return what the caller is told: a rejection in the game's own words, an error as one."""
-    rejected = isinstance(error, CallRejected) and str(error)
-    text = str(error) if rejected else f"{what} failed in the room: {said_by(error)}"
+    said = said_by(error)  # not str(error), which may raise, or be no Unicode
+    has_words = isinstance(error, CallRejected) and said != type(error).__name__
+    text = said if has_words else f"{what} failed in the room: {said}"
     return text.encode()[:MAX_TEXT].decode(errors="ignore")

@@ -24,6 +24,9 @@ __all__ = [
 
 AnyRoom = Room[Any, Any, Any]
 
+MAX_GIVEN = 65_536
+"""Keys that room code may give at once, those it repeats too."""
+
 
 class VisibilityError(Exception):
     """Room code that says who sees what raised `error`, or did what it must not. It ends the room.
@@ -116,9 +119,13 @@ def ask_presence(room: AnyRoom, link: Link, tracked: Tracked, entry: PresenceEnt
 
 
 def _iterable(keys: Any) -> Iterable[Any]:
+    """Give the keys, up to MAX_GIVEN of them: a generator may never end."""
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise TypeError(f"keys come in a list or the like, not as {keys!r}")
-    return keys
+    for count, key in enumerate(keys):
+        if count == MAX_GIVEN:
+            raise ValueError(f"over {MAX_GIVEN} keys, and so many no rule needs")
+        yield key
 
 
 def _key(key: Any) -> Key:
@@ -126,7 +133,7 @@ def _key(key: Any) -> Key:
         raise TypeError(f"a key is str, int or float, not {key!r}")
     if key != key:
         raise ValueError("NaN cannot be a key")
-    return key
+    return str.__str__(key) if isinstance(key, str) else key
 
 
 def _answer(hook: str, answer: object) -> bool:

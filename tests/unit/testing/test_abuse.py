@@ -7,7 +7,8 @@ not hear of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, cast
 
@@ -21,6 +22,7 @@ from playhall.room import (
     Connection,
     Entity,
     Hook,
+    Interest,
     JsonOut,
     Message,
     Room,
@@ -350,6 +352,35 @@ async def test_what_room_code_iterates_over_may_go_meanwhile(
     assert [client.closed_with for client in clients] == [4006] * len(PLAYERS)
     assert len(t.room.connections) == 0
     await is_whole(room_host, t)
+
+
+class Endless(Interest):
+    """Gives keys for ever, once it is asked to."""
+
+    hooks: ClassVar[set[str]] = set()
+
+    def keys_of(self, room: Any, entity: Any) -> Iterable[str]:
+        return itertools.repeat("a") if "keys_of" in self.hooks else ["a"]
+
+    def subscriptions_of(self, room: Any, conn: Any) -> Iterable[str]:
+        return itertools.repeat("a") if "subscriptions_of" in self.hooks else ["a"]
+
+
+class Watched(Room):
+    schema = Schema(entities=[Npc])
+    interest = Endless()
+
+
+@pytest.mark.parametrize("hook", ["keys_of", "subscriptions_of"])
+async def test_keys_that_never_end_stop_their_room(
+    room_host: RoomHost, monkeypatch: pytest.MonkeyPatch, hook: str
+) -> None:
+    t = room_host.room(Watched)
+    await t.connect("ann")
+    monkeypatch.setattr(Endless, "hooks", {hook})
+    t.room.entities.add(Npc())
+    with pytest.raises(RoomStoppedError, match=rf"interest\.{hook} raised ValueError: over 65536 keys"):
+        await t.tick()
 
 
 async def test_what_a_test_asks_of_a_room_by_its_methods_happens(room_host: RoomHost) -> None:

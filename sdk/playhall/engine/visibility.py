@@ -78,7 +78,9 @@ class Visibility:
         self._hides_presence = type(room).sees_presence is not Room.sees_presence
         # None while the room hides nothing.
         self._keyed: Keyed | None = None
-        # Of the look under way: what all see, and who is in the room where not all see that.
+        # Of the look under way: whether who is there sees the same as before; what all see; and who is in the
+        # room where not all see that.
+        self._same = False
         self._common: dict[int, Tracked] = {}
         self._entries: list[tuple[Tracked, PresenceEntry]] = []
 
@@ -93,6 +95,7 @@ class Visibility:
             return False
         keyed = self._keep_keys(flush)
         self._prepare()
+        self._same = not (self._asks or self._hides_presence or _moves(flush))
         found = False
         for link in links:
             if link.state is LinkState.JOINED:
@@ -146,6 +149,8 @@ class Visibility:
         sight = link.view.sight
         if sight is None:
             link.view.sight = sight = Sight()
+        elif self._same:
+            return False
         elif not tick or not (self._asks or sight.too_many_visible):
             found = self._look_at_presence(link, sight) if tick and self._hides_presence else False
             if flush is None or not self._look_at(link, sight, keyed, flush):
@@ -289,6 +294,14 @@ class Visibility:
         if over and not sight.too_many_keys:
             self._log("room.too_many_keys", link, MAX_KEYS)
         sight.too_many_keys = over
+
+
+def _moves(flush: Flush | None) -> bool:
+    """Whether a flush has changed more than fields: what there is, or whose."""
+    return flush is not None and (
+        bool(flush.added or flush.removed)
+        or any(tracked.owner_changed == flush.version for tracked in flush.changed)
+    )
 
 
 def _is_entity(tracked: Tracked) -> bool:

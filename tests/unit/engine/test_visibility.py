@@ -586,6 +586,10 @@ def test_of_too_many_entities_some_are_left_out_and_the_log_says_so_once(interes
     rocks[0].size = 6
     driver.tick()
     assert ann.replica.fields(rocks[0].id) == {"size": 6}
+    for owner in ("ann", None):
+        driver.room.entities.set_owner(more[1], owner)
+        driver.tick()
+        assert (more[1].id in seen(ann), len(seen(ann))) == (owner is not None, 16_383)
     # One more person takes the place of a rock, at once.
     driver.join("bob", credit=1)
     assert present(ann) == {"ann", "bob"}

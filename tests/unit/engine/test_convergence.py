@@ -480,11 +480,11 @@ class Thrifty(Interested):
 TestEverything = Everything.TestCase
 TestInterested = Interested.TestCase
 TestThrifty = Thrifty.TestCase
-# A quarter of what the profile says: each schedule has many steps, for things have to cross.
+# Fewer than the profile says: each schedule has many steps, for things have to cross.
 TestEverything.settings = TestInterested.settings = settings(
-    max_examples=settings().max_examples // 4,
+    max_examples=settings().max_examples // 2,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestThrifty.settings = settings(TestEverything.settings, max_examples=settings().max_examples // 8)
+TestThrifty.settings = settings(TestEverything.settings, max_examples=settings().max_examples // 4)

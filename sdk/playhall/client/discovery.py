@@ -68,7 +68,7 @@ class Endpoints:
 def _addresses(url: str, data: bytes) -> list[str]:
     try:
         answer: Any = msgspec.json.decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         answer = None
     found = answer.get("websocket") if isinstance(answer, dict) else None
     addresses = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []

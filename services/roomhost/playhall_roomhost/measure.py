@@ -6,6 +6,7 @@ an age, the largest is served.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ __all__ = ["Sums", "families"]
 PREFIX = "playhall_roomhost_"
 MAX_FAMILIES = 100
 MAX_SAMPLES = 10_000
+_TYPES = frozenset({"counter", "gauge", "histogram"})
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -51,7 +54,7 @@ class Sums:
     def update(self, process: str, reported: Iterable[Family]) -> None:
         """What a process reports now. It may report anything; what is no metric of ours is left out."""
         kept = [family for family in reported if family.name.startswith(PREFIX)][:MAX_FAMILIES]
-        self._live[process] = [family for family in kept if len(family.samples) <= MAX_SAMPLES]
+        self._live[process] = [family for family in kept if _is_served(family)]
         for family in self._live[process]:
             if len(self._kinds) < MAX_FAMILIES:
                 self._kinds.setdefault(family.name, (family.type, family.help))
@@ -82,6 +85,16 @@ class Sums:
                 if _belongs(sample_name, name):
                     metric.add_sample(sample_name, dict(labels), value)
             yield metric
+
+
+def _is_served(family: Family) -> bool:
+    """Whether prometheus_client takes it; it raises when asked for what it does not."""
+    if len(family.samples) > MAX_SAMPLES or family.type not in _TYPES:
+        return False
+    names = [family.name, *(sample.name for sample in family.samples)]
+    return all(map(_NAME.fullmatch, names)) and all(
+        _NAME.fullmatch(label) for sample in family.samples for label in sample.labels
+    )
 
 
 def _key(sample: Sample) -> Key:

@@ -7,6 +7,8 @@ that the supervisor is gone. The process writes to a pipe of its own: `Bound` or
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 __all__ = [
@@ -22,6 +24,10 @@ __all__ = [
     "decode_message",
     "encode",
 ]  # fmt: skip
+
+
+# What goes into a u32 of roomhost.proto.
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 
 
 class Bind(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +80,8 @@ class Family(msgspec.Struct, frozen=True, array_like=True):
 class Report(msgspec.Struct, frozen=True, tag="report"):
     """How full the process is: at every change, and every second. `metrics` come every few seconds."""
 
-    rooms: int
-    connections: int
+    rooms: _Count
+    connections: _Count
     load: float
     draining: bool
     metrics: list[Family] | None = None
@@ -106,4 +112,7 @@ def decode_bind(line: bytes) -> Bind:
 
 def decode_message(line: bytes) -> FromProcess:
     """Raises msgspec.DecodeError."""
-    return _message_decoder.decode(line)
+    try:
+        return _message_decoder.decode(line)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(str(error)) from None

@@ -10,6 +10,7 @@ import msgspec
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import ErrorCode
+from playhall.engine.jsontext import is_too_deep
 from playhall_common import logs
 from playhall_common.errors import ApiError
 from playhall_router.hosts import Hosts
@@ -93,8 +94,11 @@ class Inspector:
         """What a process answers; None where it does not, or has not what was asked for."""
         try:
             document = await self._hosts.inspect(process, request)
-            return msgspec.json.decode(document)
-        except (ApiError, msgspec.DecodeError) as error:
+            found = msgspec.json.decode(document)
+            if is_too_deep(found):
+                raise msgspec.DecodeError("nested too deep")
+            return found
+        except (ApiError, msgspec.DecodeError, RecursionError) as error:
             if not (isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN):
                 log.warning("inspection_failed", host_id=process.host_id, error=str(error))
             return None

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
@@ -57,6 +62,27 @@ def test_messages_come_back_as_they_were() -> None:
     report = Report(3, 9, 0.5, False, [counter(1)])
     for message in (Bound("unix:/x"), NewToken("t"), report):
         assert decode_message(encode(message)) == message
+
+
+def test_metrics_that_no_scrape_takes_are_not_served() -> None:
+    sums = Sums()
+    name = "playhall_roomhost_rooms"
+    sums.update("a", [gauge(name, 2), Family(name, "", "weird", []), Family(name + " x", "", "gauge", [])])
+    sums.update("b", [Family(name, "", "gauge", [Sample(name, {"a b": "c"}, 1)])])
+    sums.update("c", [Family(name, "", "gauge", [Sample("playhall_roomhost_\n", {}, 1)])])
+    assert served(sums) == {name: 2}
+    generate_latest(sums)
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda tail: b'{"type":"report",' + tail))
+@example(b'{"type":"report","more":' + b"[" * 10_000)
+@example(b'{"type":"bound","address":"\\ud800"}')
+@example(b'{"type":"report","rooms":-1,"connections":0,"load":0,"draining":false}')
+@example(b'{"type":"report","rooms":4294967296,"connections":0,"load":0,"draining":false}')
+def test_whatever_a_process_writes_is_a_message_or_is_none(line: bytes) -> None:
+    with suppress(msgspec.DecodeError):
+        message = decode_message(line)
+        assert not isinstance(message, Report) or min(message.rooms, message.connections) >= 0
 
 
 def test_a_room_logs_a_burst_and_then_so_many_a_second() -> None:

@@ -80,6 +80,10 @@ class Connections:
         link = self._of_player.get(conn.player)
         return link if link is not None and link.conn is conn else None
 
+    def of_player(self, player: str) -> Link | None:
+        """Return the link of a player, or None for one who has none."""
+        return self._of_player.get(player)
+
     def join(self, number: int, request: JoinRequest) -> None:
         """A connection wants in. Answered by JoinedOut or CloseOut."""
         refusal = self._refusal(request)

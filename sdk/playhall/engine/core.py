@@ -212,7 +212,9 @@ class RoomCore:
         self._timer_key = None
         if self.status is not Status.ACTIVE or self._connections is None:
             return False
-        self._writes.apply_of(request.player)
+        old = self._connections.of_player(request.player)
+        if old is not None:
+            self._writes.apply_of(old)
         if self.status is not Status.ACTIVE:
             return False
         self._connections.join(link, request)
@@ -254,7 +256,7 @@ class RoomCore:
         if found is not None and self._connections is not None:
             fields = {"player": found.player, "clean": clean}
             self._runtime.emit(LogOut("debug", "room.connection_left", fields))
-            self._writes.apply_of(found.player)
+            self._writes.apply_of(found)
             self._connections.leave(link)
 
     def drained(self, link: int, total_bytes: int, now: Now) -> None:

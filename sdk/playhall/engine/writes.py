@@ -18,6 +18,7 @@ however a client's frames bunch up, and on_tick finds what players wrote.
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,41 +56,43 @@ class OwnerWrites:
         self._runtime = runtime
         self._room = room
         self._asks = type(room).on_write is not Room.on_write
-        # By link, id and number of kind, in the order in which each first came.
-        self._waiting: dict[tuple[int, int, int], _Waiting] = {}
-        self._counts: dict[int, int] = {}
+        # By link, then by id and number of kind, in the order in which each first came. Taken from the
+        # front, at which a dict is slow.
+        self._waiting: OrderedDict[int, OrderedDict[tuple[int, int], _Waiting]] = OrderedDict()
         # By player, since the last report: how many fields were dropped, and the first of them.
         self._dropped: dict[str, tuple[int, str]] = {}
 
     def receive(self, link: Link, frame: Write) -> None:
         """Keep what a client wrote."""
+        of_link = self._waiting.setdefault(link.number, OrderedDict())
         for entry in frame.entries:
-            key = (link.number, entry.id, entry.number)
-            waiting = self._waiting.get(key)
+            key = (entry.id, entry.number)
+            waiting = of_link.get(key)
             values = {index: (stored, frame.seen) for index, stored in entry.values.items()}
             if waiting is not None:
                 waiting.values.update(values)
-            elif self._counts.get(link.number, 0) < MAX_WAITING:
-                self._counts[link.number] = self._counts.get(link.number, 0) + 1
-                self._waiting[key] = _Waiting(link, entry.id, entry.number, values)
+            elif len(of_link) < MAX_WAITING:
+                of_link[key] = _Waiting(link, entry.id, entry.number, values)
             else:
                 self._overflow(_Waiting(link, entry.id, entry.number, values))
 
     def apply(self) -> None:
         """Let all that waits take effect: a tick begins, or the room closes."""
-        # One by one, since on_write may end connections and close the room.
         while self._waiting:
-            self._apply(self._waiting.pop(next(iter(self._waiting))))
-        self._counts.clear()
+            self._apply_all(next(iter(self._waiting)))
         self._report()
 
-    def apply_of(self, player: str) -> None:
-        """Let what waits of one player take effect: its connection is gone, or another takes over."""
-        for key in [key for key, waiting in self._waiting.items() if waiting.link.player == player]:
-            waiting = self._waiting.pop(key, None)
-            if waiting is not None:
-                self._apply(waiting)
+    def apply_of(self, link: Link) -> None:
+        """Let what waits of one connection take effect: it is gone, or another takes over."""
+        self._apply_all(link.number)
         self._report()
+
+    def _apply_all(self, link: int) -> None:
+        of_link = self._waiting.get(link)
+        # One by one, since on_write may end connections, and close the room, which comes back here.
+        while of_link:
+            self._apply(of_link.popitem(last=False)[1])
+        self._waiting.pop(link, None)
 
     def _overflow(self, waiting: _Waiting) -> None:
         """Reject what is too much. Its owner is corrected."""

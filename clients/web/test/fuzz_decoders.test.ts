@@ -157,8 +157,8 @@ describe("whatever bytes come", () => {
       const text = Array.from({ length: chance.next(30) }, () => chance.of(alphabet)).join("");
       const utf8 = new TextEncoder().encode(text);
       const value = readOrRefuse(() => parseJson(decodeUtf8(utf8)));
-      // A double that is no integer as the sender wrote it (1e16) may be one as this side would write it, and unsafe.
-      if (value === undefined || /\\u|[\ud800-\udfff]|\d[eE]|\d{16}/i.test(text)) continue;
+      // JSON.stringify writes 1e16 as an integer, which is beyond what is safe, and -0 as 0.
+      if (value === undefined || /\\u|[\ud800-\udfff]|\d[eE]|\d{16}|-0/i.test(text)) continue;
       expect(parseJson(formatJson(value))).toStrictEqual(value);
     }
   });

@@ -2,7 +2,7 @@
 
 Some good players play all the time, and are equal to the room at the end. The others come over real sockets,
 several at once, and do what a client must not; each is closed with the code the protocol has for it, or with
-none where it may. A seed draws what they send: PLAYHALL_FUZZ_SEED is another, PLAYHALL_FUZZ_ROUNDS more of it.
+none where it may. A seed draws it: PLAYHALL_FUZZ_SEED is another, PLAYHALL_FUZZ_ROUNDS more of it.
 """
 
 from __future__ import annotations

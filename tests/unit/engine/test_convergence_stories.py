@@ -132,7 +132,8 @@ def test_a_new_life_of_the_room_owes_nothing_to_the_old_ones_versions() -> None:
         assert pawn(player).score == 3
     table.crash(1, with_sockets=True)
     table.store_answers = True
-    for _ in range(4):
+    for score in range(1, 9):
+        table.room.entities.get(Pawn, 3).score = score
         table.tick()
     rest(table)
     assert pawn(ann).score == pawn(bob).score == table.room.entities.get(Pawn, 2).score == 1

@@ -26,6 +26,8 @@ from playhall.engine.codes import CloseCode
 from playhall.engine.errors import ProtocolError
 from playhall_router.clock import RoomClock
 from playhall_router.limits import (
+    BYTES_AT_ONCE,
+    BYTES_PER_S,
     CLIENT_FRAMES,
     HELD_BYTES,
     HELLO_S,
@@ -148,6 +150,7 @@ class Connection:
         self._held_bytes = 0
         self._messages = TokenBucket(MESSAGES_PER_S, now)
         self._steady = TokenBucket(steady_rate(0), now)
+        self._bytes = TokenBucket(BYTES_PER_S, now, BYTES_AT_ONCE)
         self._heard_at = now
         self._answer_by: float | None = now + HELLO_S
         self._hold_until: float | None = None
@@ -173,6 +176,8 @@ class Connection:
             self.close(CloseCode.LIMIT_EXCEEDED, f"a frame of type {kind} has at most {limit} bytes")
         elif kind not in _ONCE and not (self._steady if kind in _STEADY else self._messages).take(now):
             self.close(CloseCode.LIMIT_EXCEEDED, "too many frames a second")
+        elif not self._bytes.take(now, len(frame)):
+            self.close(CloseCode.LIMIT_EXCEEDED, "too many bytes a second")
         elif self.state is State.JOINED and kind not in _CONTROL:
             self._outputs.append(Forward(frame, kind == frames.INPUTS))
         else:

@@ -274,6 +274,18 @@ def test_messages_are_limited_to_120_a_second(client: Client) -> None:
 
 
 @pytest.mark.ledger("CODE-06")
+def test_a_second_of_the_largest_messages_passes_and_then_a_mebibyte_a_second(client: Client) -> None:
+    client.join()
+    largest = bytes([frames.MESSAGE]) + bytes(65_599)
+    assert code(client.send(*[largest] * 120)) is None
+    client.now += 2  # what is left of 8 MiB, and 2 more
+    assert code(client.send(*[largest] * 39)) is None
+    client.now += 1
+    assert code(client.send(*[largest] * 16)) is None
+    assert code(client.send(largest)) == CloseCode.LIMIT_EXCEEDED
+
+
+@pytest.mark.ledger("CODE-06")
 def test_inputs_have_a_limit_of_their_own(client: Client) -> None:
     client.join()
     client.now += 1  # the resume was one of them

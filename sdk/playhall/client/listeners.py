@@ -1,9 +1,13 @@
-"""The game's callbacks: who wants to hear of what. What one of them raises is logged, and harms nobody."""
+"""The game's callbacks: who wants to hear of what.
+
+What one of them raises harms nobody: the event loop's exception handler hears of it, which logs it, or fails
+the test where the loop is that of `playhall.testing`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any, Generic
 
@@ -18,8 +22,6 @@ P = ParamSpec("P")
 #: Takes a listener off again; harmless when called twice.
 Remove = Callable[[], None]
 
-_log = logging.getLogger("playhall.client")
-
 
 def _checked(listener: Callable[..., object]) -> Callable[..., object]:
     if inspect.iscoroutinefunction(listener):
@@ -30,8 +32,10 @@ def _checked(listener: Callable[..., object]) -> Callable[..., object]:
 def _call(listener: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
     try:
         listener(*args, **kwargs)
-    except Exception:
-        _log.exception("a listener raised: %r", listener)
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"a listener raised: {listener!r}", "exception": error, "listener": listener}
+        )
 
 
 class Listeners(Generic[P]):

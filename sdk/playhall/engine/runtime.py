@@ -97,9 +97,7 @@ class Runtime:
             link=link,
         )
 
-    def ask(
-        self, hook: str, call: Callable[[], Any], then: ThenAnswer, *, link: int | None = None
-    ) -> None:
+    def ask(self, hook: str, call: Callable[[], Any], then: ThenAnswer, *, link: int | None = None) -> None:
         """Run room code that answers."""
         self.hooks.ask(hook, call, then, mono=self.now.mono, timeout_s=HOOK_S, link=link)
 

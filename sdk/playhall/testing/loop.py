@@ -32,11 +32,17 @@ Ts = TypeVarTuple("Ts")
 
 # How often a test may catch the cancellation that tells of a deadlock, before the loop gives up.
 PATIENCE = 3
+# How often the loop may go round with nothing left to wait for, before it takes what runs for endless.
+TURNS = 20_000
 THREAD_S = 30.0
 
 
 class Deadlock(AssertionError):  # noqa: N818 - named for the reader of a failed test
-    """The test awaits something that nothing will bring until the test itself moves the clock."""
+    """The test awaits something that nothing will bring until the test itself moves the clock.
+
+    Or something goes on for ever in no time, such as a client that answers each message with one that the
+    room answers.
+    """
 
 
 class StillLoop(asyncio.SelectorEventLoop):
@@ -51,6 +57,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._main: asyncio.Task[Any] | None = None
         self._waiting: deque[asyncio.Future[float | None]] = deque()
         self._threads = 0
+        self._turns = 0
         self._deadlocks = 0
         self._stuck_at = ""
         self._raised: list[BaseException] = []
@@ -67,10 +74,13 @@ class StillLoop(asyncio.SelectorEventLoop):
         """
         assert seconds >= 0, "time does not go back"
         self._now += seconds
+        self._turns = 0
 
     def move_to(self, time: float) -> None:
         """Move the clock to `time`, unless it is there already. For the harness itself."""
-        self._now = max(self._now, time)
+        if time > self._now:
+            self._now = time
+            self._turns = 0
 
     def idle(self) -> asyncio.Future[float | None]:
         """Return a future that is set when nothing is ready to run; to when the next timer is due, if any.
@@ -86,7 +96,7 @@ class StillLoop(asyncio.SelectorEventLoop):
 
         For the harness itself.
         """
-        self._deadlocks = 0
+        self._deadlocks = self._turns = 0
         self._stuck_at = ""
         self._main = main = self.create_task(coroutine)
         try:
@@ -114,7 +124,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         """Log, as any loop does, and note what a callback raised. For the harness itself."""
         super().default_exception_handler(context)
         error = context.get("exception")
-        if "handle" in context and error is not None:
+        if error is not None and context.keys() & {"handle", "listener"}:
             self._raised.append(error)
 
     def raise_what_was_raised(self) -> None:
@@ -155,6 +165,20 @@ class StillLoop(asyncio.SelectorEventLoop):
         """How many seconds the selector may really wait. For the harness itself."""
         return THREAD_S if self._threads else 0.0
 
+    def turned(self) -> None:
+        """The loop has gone round, and has more to run at once. For the harness itself."""
+        self._turns += 1
+        if self._turns > TURNS:
+            self._turns = 0
+            raise Deadlock(
+                "this goes on for ever while the clock stands still: something runs again and again without"
+                f" waiting for a tick or a timer; running: {self._running()}"
+            )
+
+    def _running(self) -> str:
+        names = [f"{task.get_name()} ({_what(task)})" for task in asyncio.all_tasks(self)]
+        return ", ".join(sorted(names)) or "nothing that is known"
+
     def nothing_ready(self, next_timer_s: float | None) -> None:
         """Nothing can run now; the next timer is due in so many seconds, if there is one.
 
@@ -167,10 +191,16 @@ class StillLoop(asyncio.SelectorEventLoop):
                 return
         self._deadlocks += 1
         if self._main is None or self._main.done() or self._deadlocks > PATIENCE:
-            waits = ", ".join(task.get_name() for task in asyncio.all_tasks(self)) or "nothing that is known"
+            waits = self._running()
             raise Deadlock(f"the loop has nothing to run and no clock to wait for; waiting: {waits}")
         self._stuck_at = self._stuck_at or _where(self._main)
         self._main.cancel("nothing will happen until the clock moves")
+
+
+def _what(task: asyncio.Task[Any]) -> str:
+    """The coroutine that a task runs."""
+    coro = task.get_coro()
+    return getattr(coro, "__qualname__", repr(coro))
 
 
 def _where(task: asyncio.Task[Any]) -> str:
@@ -192,7 +222,9 @@ class _Selector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         got = self._selector.select(0 if timeout == 0 else self._loop.wait_for_threads())
-        if not got and timeout != 0:
+        if timeout == 0:
+            self._loop.turned()
+        elif not got:
             self._loop.nothing_ready(timeout)
         return got
 

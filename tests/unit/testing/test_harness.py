@@ -201,6 +201,21 @@ async def test_errors_that_nobody_looked_at_are_told_of_once(room_host: RoomHost
     room_host.check_errors()
 
 
+async def test_what_a_listener_asserts_fails_the_test_where_it_waits(room_host: RoomHost) -> None:
+    t = room_host.room(Everything)
+    alice = await t.connect("alice")
+
+    def look(board: Board, changed: frozenset[str]) -> None:
+        assert board.n == 2, "the board is not at two"
+
+    alice.entities.on_change(Board, look)
+    alice.send("count")
+    with pytest.raises(AssertionError, match="the board is not at two"):
+        await t.tick()
+    alice.send("count")
+    await t.tick()
+
+
 async def test_a_stop_that_nothing_has_raised_yet_is_told_of(room_host: RoomHost) -> None:
     t, other = room_host.room(Everything), room_host.room(Everything, id="other")
     alice = await t.connect("alice")

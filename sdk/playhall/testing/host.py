@@ -31,6 +31,8 @@ P_co = TypeVar("P_co", covariant=True)
 
 # The wall clock of a test begins here: 14 November 2023, 22:13:20 UTC.
 WALL_AT_0 = 1_700_000_000.0
+# A century: more is a mistake, and would take for ever where a room ticks.
+LONGEST_S = 3_155_760_000.0
 DEFAULT_SEED = 1
 
 
@@ -111,7 +113,9 @@ class RoomHost:
         return any(each.has_chance for each in self._backends)
 
     async def advance(self, seconds: float) -> None:
-        """Move the clock, with all ticks and timers on the way."""
+        """Move the clock, with all ticks and timers on the way. Raises ValueError for what is no time."""
+        if not 0 <= seconds <= LONGEST_S:
+            raise ValueError(f"the clock moves by 0 to {LONGEST_S:g} seconds, not by {seconds}")
         await self.advance_to(self._loop.time() + seconds)
 
     async def advance_to(self, time: float) -> None:
@@ -179,7 +183,11 @@ class RoomHost:
         return timer_at
 
     def check_errors(self) -> None:
-        """Raise AssertionError if room code raised what the test has not heard of. Tells of each once."""
+        """Raise AssertionError if room code raised what the test has not heard of. Tells of each once.
+
+        What a callback raised, or a task that nobody awaited, is raised as it is.
+        """
+        self._loop.raise_what_was_raised()
         if untold := [error for each in self._backends for error in each.take_untold()]:
             raise AssertionError(
                 "room code raised, and the test did not look at t.errors:\n\n" + "\n\n".join(untold)

@@ -59,7 +59,7 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._threads = 0
         self._turns = 0
         self._deadlocks = 0
-        self._stuck_at = ""
+        self._verdict = ""
         self._raised: list[BaseException] = []
         super().__init__(_Selector(self))
 
@@ -97,17 +97,14 @@ class StillLoop(asyncio.SelectorEventLoop):
         For the harness itself.
         """
         self._deadlocks = self._turns = 0
-        self._stuck_at = ""
+        self._verdict = ""
         self._main = main = self.create_task(coroutine)
         try:
             return self.run_until_complete(main)
         except asyncio.CancelledError as error:
             if not self._deadlocks:
                 raise
-            raise Deadlock(
-                f"{self._stuck_at} waits for what cannot come before the test moves the clock:"
-                " call tick() or advance() first"
-            ).with_traceback(error.__traceback__) from None
+            raise Deadlock(self._verdict).with_traceback(error.__traceback__) from None
         finally:
             self._main = None
 
@@ -121,10 +118,14 @@ class StillLoop(asyncio.SelectorEventLoop):
         return future
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """Log, as any loop does, and note what a callback raised. For the harness itself."""
+        """Log, as any loop does, and note what a callback raised, or a task that nobody awaits.
+
+        For the harness itself.
+        """
         super().default_exception_handler(context)
         error = context.get("exception")
-        if error is not None and context.keys() & {"handle", "listener"}:
+        was_task = isinstance(context.get("future"), asyncio.Task)
+        if error is not None and (was_task or context.keys() & {"handle", "listener"}):
             self._raised.append(error)
 
     def raise_what_was_raised(self) -> None:
@@ -170,10 +171,8 @@ class StillLoop(asyncio.SelectorEventLoop):
         self._turns += 1
         if self._turns > TURNS:
             self._turns = 0
-            raise Deadlock(
-                "this goes on for ever while the clock stands still: something runs again and again without"
-                f" waiting for a tick or a timer; running: {self._running()}"
-            )
+            why = "goes on for ever while the clock stands still: something runs again and again"
+            self._end_test(f"{why}, and waits for no tick and no timer", f"the loop {why}")
 
     def _running(self) -> str:
         names = [f"{task.get_name()} ({_what(task)})" for task in asyncio.all_tasks(self)]
@@ -189,11 +188,17 @@ class StillLoop(asyncio.SelectorEventLoop):
             if not waiter.done():
                 waiter.set_result(None if next_timer_s is None else self._now + next_timer_s)
                 return
+        self._end_test(
+            "waits for what cannot come before the test moves the clock: call tick() or advance() first",
+            "the loop has nothing to run and no clock to wait for",
+        )
+
+    def _end_test(self, of_test: str, of_loop: str) -> None:
+        """Cancel the test, which then fails at its line; raise Deadlock where there is none to cancel."""
         self._deadlocks += 1
         if self._main is None or self._main.done() or self._deadlocks > PATIENCE:
-            waits = self._running()
-            raise Deadlock(f"the loop has nothing to run and no clock to wait for; waiting: {waits}")
-        self._stuck_at = self._stuck_at or _where(self._main)
+            raise Deadlock(f"{of_loop}; waiting: {self._running()}")
+        self._verdict = self._verdict or f"{_where(self._main)} {of_test}"
         self._main.cancel("nothing will happen until the clock moves")
 
 

@@ -16,6 +16,7 @@ from playhall.engine.connection import JsonIn, JsonOut
 from playhall.engine.errors import PlayhallError
 from playhall.engine.kinds import Entity
 from playhall.engine.payloads import decode_payload, encode_payload
+from playhall.engine.store import check_player
 from playhall.testing.backend import Backend
 from playhall.testing.client import TestClient
 from playhall.testing.store import RoomData
@@ -99,9 +100,10 @@ class TestRoom(Generic[R, S, P]):
         """Connect a client, until its first state is in. Raises PlayhallError where the room refuses it.
 
         Moves the clock, with all ticks on the way, as far as the network `net` and an on_join that waits
-        need; by default not at all.
+        need; by default not at all. Raises TypeError or ValueError for what is no player's id.
         """
         self._host.check_loop()
+        check_player(player)
         if is_bot(player):
             raise ValueError(f"{player} is a bot's id, and no token can name such a player")
         network = self._backend.network(player, net or Net())
@@ -120,7 +122,12 @@ class TestRoom(Generic[R, S, P]):
         return await self._backend.dial(receiver, self._backend.network(player, Net()), meta)
 
     async def tick(self, n: int = 1) -> None:
-        """Run n ticks. A room that does not run lets the time of n ticks pass. Raises RoomStoppedError."""
+        """Run n ticks. A room that does not run lets the time of n ticks pass.
+
+        Raises RoomStoppedError, and ValueError for a negative n.
+        """
+        if n < 0:
+            raise ValueError(f"ticks are not taken back: {n}")
         await self._host.settle()
         for _ in range(n):
             at = self._backend.next_tick_at
@@ -131,7 +138,10 @@ class TestRoom(Generic[R, S, P]):
             self._backend.raise_if_stopped()
 
     async def advance(self, seconds: float) -> None:
-        """Move the clock, with all ticks and timers on the way. Raises RoomStoppedError."""
+        """Move the clock, with all ticks and timers on the way.
+
+        Raises RoomStoppedError, and ValueError for a time that is negative or no number.
+        """
         await self._host.advance(seconds)
         self._backend.raise_if_stopped()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from playhall.client import PlayhallError
 from playhall.room import Connection, Entity, Json, JsonOut, Message, Room, Schema, Wake, u32
-from playhall.testing import RoomHost, RoomStoppedError
+from playhall.testing import Deadlock, RoomHost, RoomStoppedError, StillLoop
 
 
 class Board(Entity):
@@ -282,6 +283,38 @@ async def test_wait_moves_the_clock_for_anything(room_host: RoomHost) -> None:
         await room_host.wait(asyncio.Event().wait(), timeout=5)
 
 
+class Echoing(Room):
+    schema = Schema()
+
+    def on_message(self, conn: Connection, message: Message) -> None:
+        self.send(conn, message)
+
+
+class Background(Room):
+    """Starts a task that fails, and does not look at it again."""
+
+    schema = Schema()
+
+    def on_message(self, conn: Connection, message: Message) -> None:
+        asyncio.get_running_loop().create_task(self.work())
+
+    async def work(self) -> None:
+        raise LookupError("in the background")
+
+
+async def test_a_task_that_fails_unseen_fails_the_test(room_host: RoomHost) -> None:
+    t = room_host.room(Background)
+    alice = await t.connect("alice")
+    alice.send("work")
+    with pytest.raises(LookupError, match="in the background"):
+        await t.tick()
+    alice.send("work")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    with pytest.raises(LookupError, match="in the background"):
+        room_host.check_errors()
+
+
 class Timers(Room[Board]):
     schema = Schema(state=Board)
 
@@ -550,6 +583,46 @@ async def test_what_a_room_under_test_offers(room_host: RoomHost) -> None:
 async def test_a_room_is_made_from_its_class(room_host: RoomHost) -> None:
     with pytest.raises(TypeError, match="from its class"):
         room_host.room(Everything())
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 1e12])
+async def test_the_clock_moves_by_a_time_alone(room_host: RoomHost, seconds: float) -> None:
+    t = room_host.room(Everything)
+    await t.connect("alice")
+    with pytest.raises(ValueError, match="the clock moves by"):
+        await t.advance(seconds)
+    with pytest.raises(ValueError, match="the clock moves by"):
+        await room_host.advance(seconds)
+    with pytest.raises(ValueError, match="not taken back: -1"):
+        await t.tick(-1)
+    await t.tick(0)
+    await t.advance(0)
+    assert t.room.tick == 0
+
+
+@pytest.mark.parametrize("player", ["", "x" * 129, "new\nline", None, 7])
+async def test_a_player_of_a_test_is_one_that_could_be(room_host: RoomHost, player: Any) -> None:
+    t = room_host.room(Everything)
+    with pytest.raises((ValueError, TypeError), match="a player"):
+        await t.connect(player)
+    assert t.errors == []
+
+
+def test_two_who_answer_each_other_for_ever_fail_the_test() -> None:
+    loop = StillLoop()
+
+    async def test() -> None:
+        alice = await RoomHost(loop).room(Echoing).connect("alice")
+        stop = alice.on("message", lambda message: alice.send(message))
+        alice.send("again")
+        try:
+            await RoomHost(loop).settle()  # here
+        finally:
+            stop()
+
+    with pytest.raises(Deadlock, match="goes on for ever while the clock stands still"):
+        loop.run(test())
+    loop.close()
 
 
 async def test_two_rooms_cannot_have_one_id(room_host: RoomHost) -> None:

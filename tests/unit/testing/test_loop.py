@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from playhall.testing import Deadlock, StillLoop
+from playhall.testing.loop import TURNS
 
 
 @pytest.fixture
@@ -147,6 +149,25 @@ def test_a_deadlock_says_which_await_does_not_end(loop: StillLoop) -> None:
 
     with pytest.raises(Deadlock, match=r"`await wait_long\(\)  # here` \(test_loop.py, line \d+\) waits"):
         loop.run(test())
+
+
+def test_what_goes_on_for_ever_in_no_time_is_ended(loop: StillLoop) -> None:
+    async def go_round() -> None:
+        for _ in itertools.count():
+            await asyncio.sleep(0)
+
+    with pytest.raises(Deadlock, match=r"goes on for ever while the clock stands still"):
+        loop.run(go_round())
+
+
+def test_the_loop_may_go_round_often_while_the_clock_moves(loop: StillLoop) -> None:
+    async def long() -> float:
+        for _ in range(2 * TURNS):
+            await asyncio.sleep(0)
+            loop.move(0.5)
+        return loop.time()
+
+    assert loop.run(long()) == TURNS
 
 
 def test_the_loop_can_be_a_runners(loop: StillLoop) -> None:

@@ -72,14 +72,14 @@ class Entities:
         return self._store.get(as_id(kind))
 
     def first(self, kind: type[E], /, *, owner: str | None = None) -> E | None:
-        """Return one entity of a kind, the one that has been there longest, or None.
+        """Return one entity of a kind, the one of the lowest id, or None. With `owner`, of that player's.
 
-        With `owner`, of that player's.
+        Ids count up, so it is the one that was made first, unless ids were chosen.
         """
         return next(self._iter(kind, owner), None)
 
     def all(self, kind: type[E], /, *, owner: str | None = None) -> list[E]:
-        """Return the entities of a kind in a new list. With `owner`, that player's."""
+        """Return the entities of a kind in a new list, by id. With `owner`, that player's."""
         return list(self._iter(kind, owner))
 
     def count(self, kind: type[Entity], /) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhall.engine.errors import DeadEntityError
 from playhall.engine.kinds import Entity, adopt, is_dead, restore, set_owner, spec_of
+from playhall.engine.ordered import EntitiesById
 from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, Schema
 from playhall.engine.specs import KindSpec
 from playhall.engine.tracking import Scope, Tracked, Tracker
@@ -63,8 +64,8 @@ class EntityStore:
         self._schema = schema
         self._tracker = tracker
         self._tracked: dict[int, Tracked] = {}
-        self._of_kind: dict[type[Entity], dict[int, Entity]] = {cls: {} for cls in schema.entities}
-        self._of_owner: dict[str, dict[int, Entity]] = {}
+        self._of_kind: dict[type[Entity], EntitiesById] = {cls: EntitiesById() for cls in schema.entities}
+        self._of_owner: dict[str, EntitiesById] = {}
         self._rows: dict[type[Entity], Rows] = {}
         self.next_id = FIRST_ENTITY_ID
         self.state: Entity | None = None
@@ -114,7 +115,7 @@ class EntityStore:
         set_owner(entity, owner)
         tracked.set_owner(owner)
         if owner is not None:
-            self._of_owner.setdefault(owner, {})[tracked.id] = entity
+            self._own(owner, tracked)
 
     def get(self, id: int) -> Entity | None:
         tracked = self._tracked.get(id)
@@ -135,19 +136,23 @@ class EntityStore:
             raise _not_an_entity(kind)
 
     def of_kind(self, kind: type[Entity]) -> Iterator[Entity]:
-        """Give the entities of a kind, or of all kinds under an abstract one. Raises TypeError for others."""
+        """Give the entities of a kind, by id, or of all kinds under an abstract one, kind after kind.
+
+        Raises TypeError for others.
+        """
         if kind in self._of_kind:
-            return iter(self._of_kind[kind].values())
+            return iter(self._of_kind[kind].in_order())
         self.check_kind(kind)
         below = [entities for cls, entities in self._of_kind.items() if issubclass(cls, kind)]
-        return (entity for entities in below for entity in entities.values())
+        return (entity for entities in below for entity in entities.in_order())
 
     def of_owner(self, kind: type[Entity], owner: str) -> Iterator[Entity]:
-        """Give the entities of a kind that a player owns. Raises TypeError."""
+        """Give the entities of a kind that a player owns, by id. Raises TypeError."""
         self.check_kind(kind)
         if not isinstance(owner, str):
             check_player(owner)
-        return (entity for entity in self._of_owner.get(owner, {}).values() if isinstance(entity, kind))
+        owned = self._of_owner.get(owner)
+        return (entity for entity in (owned.in_order() if owned else ()) if isinstance(entity, kind))
 
     def columns(self, kind: type[Entity]) -> Columns:
         """Return the columns of a kind. Raises TypeError for what is not one, ImportError without NumPy."""
@@ -161,7 +166,7 @@ class EntityStore:
         return len(self._tracked)
 
     def __iter__(self) -> Iterator[Entity]:
-        return (tracked.entity for tracked in self._tracked.values())
+        return (self._tracked[id].entity for id in sorted(self._tracked))
 
     # Shared and private state
 
@@ -268,12 +273,18 @@ class EntityStore:
 
     def _index(self, tracked: Tracked) -> None:
         self._tracked[tracked.id] = tracked
-        self._of_kind[type(tracked.entity)][tracked.id] = tracked.entity
+        self._of_kind[type(tracked.entity)].put(tracked.id, tracked.entity)
         rows = self._rows.get(type(tracked.entity))
         if rows is not None:
             rows.attach(tracked)
         if tracked.owner is not None:
-            self._of_owner.setdefault(tracked.owner, {})[tracked.id] = tracked.entity
+            self._own(tracked.owner, tracked)
+
+    def _own(self, owner: str, tracked: Tracked) -> None:
+        owned = self._of_owner.get(owner)
+        if owned is None:
+            owned = self._of_owner[owner] = EntitiesById()
+        owned.put(tracked.id, tracked.entity)
 
     def _disown(self, tracked: Tracked) -> None:
         if tracked.owner is not None:

@@ -46,6 +46,21 @@ def entities() -> Entities:
     return Entities(EntityStore(SCHEMA, Tracker()))
 
 
+def test_entities_come_by_id_whatever_came_first_and_to_whom(entities: Entities) -> None:
+    ids = (40, 7, 90, 8)
+    cats = {id: entities.add(Cat(), owner="ann" if id > 8 else "bob", id=id) for id in ids}
+    entities.set_owner(cats[7], "ann")
+    entities.delete(cats[90])
+    cats[9] = entities.add(Cat(), owner="ann", id=9)
+    for again in range(2):
+        assert [cat.id for cat in entities.all(Cat)] == [7, 8, 9, 40], again
+        assert [cat.id for cat in entities.all(Cat, owner="ann")] == [7, 9, 40]
+        assert [cat.id for cat in entities.all(Living)] == [cat.id for cat in entities] == [7, 8, 9, 40]
+        assert entities.first(Cat, owner="ann") is entities.first(Cat) is cats[7]
+    entities.set_owner(cats[7], None)
+    assert entities.first(Cat, owner="ann") is cats[9]
+
+
 @pytest.mark.ledger("ENT-01", "OWN-01", "OWN-04")
 def test_add_get_all_count_and_owners(entities: Entities) -> None:
     tom = entities.add(Cat(name="tom"), owner="ann")

@@ -231,3 +231,32 @@ async def test_private_state_expires_a_day_after_its_player_left_and_the_room_do
     back = await t.connect("alice")
     assert (back.state.n, back.private.n, t.room.state.n) == (7, 0, 7)
     assert len(t.room.entities.all(Secret)) == 1
+
+
+async def test_which_entity_is_a_players_first_does_not_change_by_a_crash_or_a_hibernation(
+    room_host: RoomHost,
+) -> None:
+    t = room_host.room(Things)
+    await t.connect("ann")
+    entities = t.room.entities
+    older = entities.add(Avatar(until=""), owner="bob")
+    entities.add(Avatar(until=""), owner="ann")
+    chosen = entities.add(Avatar(until=""), owner="ann", id=500)
+    entities.delete(chosen)
+    entities.add(Avatar(until=""), owner="ann", id=77)
+    entities.set_owner(older, "ann")
+
+    def order() -> tuple[list[int], list[int]]:
+        entities = t.room.entities
+        first = entities.first(Avatar, owner="ann")
+        assert first is not None
+        return [each.id for each in entities.all(Avatar)], [first.id, *(each.id for each in entities)]
+
+    before = order()
+    await t.tick()
+    await t.crash()
+    await t.tick(30)
+    after_crash = order()
+    await t.hibernate()
+    await t.wake()
+    assert before == after_crash == order()

@@ -199,6 +199,8 @@ def test_what_rooms_and_players_say_is_text(
         panel(page, name)
     expect(panel(page, "Messages").locator("#messages")).to_contain_text("<script>")
     expect(panel(page, "State")).to_contain_text("<script>")
+    for name in ("Messages", "State"):
+        expect(panel(page, name)).to_contain_text("</script>\\u202e")
     expect(panel(page, "Connections")).to_contain_text(HOSTILE[:64])
     assert page.evaluate("window.hacked") is None
     assert page.locator("main img, main script").count() == 0

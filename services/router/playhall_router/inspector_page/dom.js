@@ -7,13 +7,25 @@ export function el(tag, properties = {}, ...children) {
     if (name in made) made[name] = value;
     else made.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child !== null));
+  made.append(
+    ...children
+      .filter((child) => child !== null)
+      .map((child) => (typeof child === "string" ? plain(child) : child)),
+  );
   return made;
 }
 
+/** A text whose marks of direction are seen: one of them would turn round what stands after it. */
+const plain = (text) =>
+  String(text).replace(
+    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+
 /** Set an element's text, if it is another: a selection in it stays. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = plain(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /**

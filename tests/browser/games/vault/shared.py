@@ -2,7 +2,7 @@
 
 from playhall.room import Call, Entity, Schema, f64, owner_only, u8, u32, writable
 
-HOSTILE = "<img src=x onerror='window.hacked = true'><script>window.hacked = true</script>"
+HOSTILE = "<img src=x onerror='window.hacked = true'><script>window.hacked = true</script>\u202e"
 
 
 class Hall(Entity):

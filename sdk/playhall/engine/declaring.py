@@ -37,6 +37,7 @@ from playhall.engine.fields import (
     FieldType,
     Flag,
     Json,
+    QuantisedType,
     owner_only,
     writable,
 )
@@ -143,6 +144,9 @@ class Declaration:
 
     def _field(self, name: str, index: int, hint: Any) -> FieldSpec:
         field_type, flags, base = _read(hint)
+        if isinstance(hint, QuantisedType):
+            wanted = f"Annotated[float, {hint.name}({hint.lo:.15g}, {hint.hi:.15g})]"
+            raise TypeError(f"{self.owner}.{name}: write `{name}: {wanted}`")
         if field_type is None:
             raise TypeError(f"{self.owner}.{name}: {_show(hint)} is no field type; use {FIELD_TYPES}")
         written = self.defaults.get(name, _ABSENT)

@@ -11,7 +11,7 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from playhall.engine.declaring import snake_case
 from playhall.engine.errors import FieldError
-from playhall.engine.fields import Json, f32, owner_only, q16, u8, writable
+from playhall.engine.fields import Json, f32, owner_only, q8, q16, u8, writable
 from playhall.engine.kinds import Entity, local, spec_of
 
 if TYPE_CHECKING:
@@ -152,6 +152,12 @@ def test_aliases_by_the_type_statement_are_unwrapped() -> None:
 )
 def test_any_other_annotation_is_refused(annotation: Any) -> None:
     with pytest.raises(TypeError, match=r"Thing\.x: .*is no field type; use bool, str, bytes, u8"):
+        declare({"x": annotation})
+
+
+@pytest.mark.parametrize("annotation", [q8(0, 360), "q8(0, 360)"])
+def test_a_quantised_type_as_it_is_never_written_says_how_it_is(annotation: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Thing\.x: write `x: Annotated\[float, q8\(0, 360\)\]`$"):
         declare({"x": annotation})
 
 

@@ -127,6 +127,18 @@ describe("close codes", () => {
     },
   );
 
+  test.each([
+    ["the player connected elsewhere", "The player connected elsewhere."],
+    ["The player connected elsewhere.", "The player connected elsewhere."],
+    ["on another phone", "on another phone. The player connected elsewhere."],
+    ["on another phone.", "on another phone. The player connected elsewhere."],
+    ["", "The player connected elsewhere."],
+  ])("the error does not say twice what the reason says: %j", (reason, message) => {
+    const driver = joined();
+    driver.lose(4012, reason);
+    expect(driver.events).toMatchObject([{ name: "closed", error: { code: 4012, message } }]);
+  });
+
   test("the table is the ledger's: [CODE-01] [CODE-02] [CODE-03] [CODE-04] [CODE-05] [CODE-07] [CODE-08] [CODE-12] [CODE-13] [CODE-14] fail", () => {
     expect(never.map(([code]) => Number(code))).toEqual([
       4000, 4001, 4002, 4003, 4004, 4006, 4007, 4009, 4011, 4012, 4015,

@@ -23,5 +23,11 @@ export class ProtocolError extends Error {
 export function closeError(code: number, reason: string): PlayhallError {
   const info = CLOSES[code as CloseCode];
   const help = info ? info.help : `The connection closed with code ${code}.`;
-  return new PlayhallError(code, reason === "" ? help : `${reason}. ${help}`);
+  const said = withoutDot(reason);
+  const repeats = withoutDot(help).toLowerCase() === said.toLowerCase();
+  return new PlayhallError(code, said === "" || repeats ? help : `${said}. ${help}`);
+}
+
+function withoutDot(text: string): string {
+  return text.endsWith(".") ? text.slice(0, -1) : text;
 }

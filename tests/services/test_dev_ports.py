@@ -37,7 +37,7 @@ def test_a_free_port_is_taken_as_asked(taken: int) -> None:
 
 
 def test_a_port_in_use_is_said_with_what_to_do(taken: int) -> None:
-    with pytest.raises(StartError, match=rf"port {taken} on {HOST} is in use.*--port"):
+    with pytest.raises(StartError, match=rf"port {taken} on {HOST} is in use.*--port.*make play PORT=8000"):
         check_port(HOST, taken)
 
 

@@ -12,6 +12,8 @@ __all__ = ["check_port", "free_ports", "join_host_port", "loopback_name", "other
 _ANY_HOST = frozenset({"", "0.0.0.0", "::"})
 _LOOPBACK = {"127.0.0.1": "localhost", "localhost": "127.0.0.1"}
 _LOOPBACK_HOSTS = frozenset({*_LOOPBACK, "::1"})
+# Whoever began by `make play` has no playhall on PATH.
+_OTHER_PORT = "playhall dev --port 8000, or make play PORT=8000"
 
 
 def check_port(host: str, wanted: int) -> int:
@@ -90,10 +92,10 @@ def _refusal(error: OSError, host: str, wanted: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"port {wanted} on {host} is in use. Stop what listens there, or take another: "
-            "playhall dev --port 8000 (0 takes a free one)"
+            f"{_OTHER_PORT} (0 takes a free one)"
         )
     if error.errno == errno.EACCES:
-        return f"port {wanted} is for root only. Take one from 1024 on: playhall dev --port 8000"
+        return f"port {wanted} is for root only. Take one from 1024 on: {_OTHER_PORT}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"--host {host}: is not an address of this machine. 0.0.0.0 listens on all of them."
     return f"cannot listen on {join_host_port(host, wanted)}: {error.strerror}"

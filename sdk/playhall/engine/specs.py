@@ -80,14 +80,6 @@ class KindSpec:
         for name, value in derived.items():
             object.__setattr__(self, name, value)  # how a frozen dataclass fills in its own
 
-    def default_values(self) -> list[Any]:
-        """Return the stored values of a new entity."""
-        return [spec.fresh_default() for spec in self.fields]
-
-    def zero_values(self) -> list[Any]:
-        """Return the stored values of an entity of which nothing is known."""
-        return [spec.type.zero for spec in self.fields]
-
     def size(self, values: Sequence[Any]) -> int:
         """Return how many bytes the stored values of an entity take, all fields encoded."""
         return sum(spec.type.size(value) for spec, value in zip(self.fields, values, strict=True))

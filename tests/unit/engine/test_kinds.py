@@ -55,6 +55,10 @@ def dot(**given: Any) -> Dot:
     return made
 
 
+def zeros(kind: type[Entity]) -> list[Any]:
+    return [field.type.zero for field in spec_of(kind).fields]
+
+
 class Recorder(Home):
     """A home that notes what it is told."""
 
@@ -281,7 +285,7 @@ def test_an_entity_of_61376_bytes_fits_and_one_of_61377_does_not() -> None:
 
 @pytest.mark.ledger("SCHM-13")
 def test_the_size_is_kept_through_every_way_of_writing() -> None:
-    entity = restore(Big, Recorder(), 7, None, spec_of(Big).zero_values())
+    entity = restore(Big, Recorder(), 7, None, zeros(Big))
     put(entity, 0, bytes(40_000))
     put(entity, 1, "x" * FITS)
     entity.patch("a", 49_151, b"x")
@@ -317,7 +321,7 @@ def test_a_home_can_take_over_the_write_itself() -> None:
             super().write(entity, index, value)
 
     home = Mine()
-    entity = restore(Dot, home, 5, "bob", spec_of(Dot).default_values())
+    entity = restore(Dot, home, 5, "bob", [f.fresh_default() for f in spec_of(Dot).fields])
     with pytest.raises(ReadOnlyError):
         entity.hp = 100  # also the current value
     set_owner(entity, "ann")
@@ -397,7 +401,7 @@ def test_repr_shows_what_there_is() -> None:
 
 
 def test_restored_entities_have_their_values_and_fresh_locals() -> None:
-    values = spec_of(Dot).zero_values()
+    values = zeros(Dot)
     entity = restore(Dot, Recorder(), 12, None, values)
     assert (entity.id, entity.hp, entity.name, entity.bag, entity.cache) == (12, 0, "", None, [])
     put(entity, spec_of(Dot).by_name["hp"].index, 9)

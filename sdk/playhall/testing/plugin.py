@@ -5,7 +5,7 @@ test that another async plugin has taken (pytest-asyncio by mark or in its auto 
 to that plugin, and so is every test that does not use `room_host`.
 
 A test fails, too, if room code raised something that the test has neither been told of nor looked for in
-`t.errors`. `--playhall-seed` is what the chances of networks are drawn from.
+`t.errors`, and if a coroutine was never awaited. `--playhall-seed` is what the chances of networks are drawn from.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from playhall.testing.forgotten import forgotten_awaits
 from playhall.testing.host import DEFAULT_SEED, RoomHost
 from playhall.testing.loop import StillLoop
 
@@ -78,6 +79,17 @@ def _fail_on_errors(host: RoomHost) -> None:
         told = str(error)
     if told:
         pytest.fail(told, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that forgot an await: what it meant to do has not happened."""
+    if "room_host" not in getattr(item, "fixturenames", ()):
+        return (yield)
+    with forgotten_awaits() as forgotten:
+        yield
+    if forgotten:
+        pytest.fail("\n".join(forgotten), pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)

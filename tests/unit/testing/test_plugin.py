@@ -115,6 +115,33 @@ async def test_stuck(room_host):
     assert "call tick() or advance()" in outcomes.texts["test_stuck"]
 
 
+def test_a_forgotten_await_fails_the_test_and_says_where(tmp_path: Path) -> None:
+    text = """
+async def test_tick(room_host):
+    t = room_host.room(Game)
+    await t.connect("alice")
+    t.tick()
+
+async def test_held(room_host):
+    connecting = room_host.room(Game).connect("alice")
+
+def test_plain(room_host):
+    room_host.room(Game).connect("alice")
+
+async def test_remembered(room_host):
+    t = room_host.room(Game)
+    await asyncio.gather(t.connect("alice"), asyncio.ensure_future(t.connect("bob")))
+    await t.tick()
+"""
+    outcomes = run(tmp_path, text)
+    assert outcomes.by_test == {
+        "test_tick": "failed", "test_held": "failed", "test_plain": "failed", "test_remembered": "passed",
+    }  # fmt: skip
+    assert "'TestRoom.tick' was never awaited (test_" in outcomes.texts["test_tick"]
+    assert "'TestRoom.connect' was never awaited" in outcomes.texts["test_held"]
+    assert "'TestRoom.connect' was never awaited" in outcomes.texts["test_plain"]
+
+
 def test_tests_of_other_plugins_are_left_to_them(tmp_path: Path) -> None:
     text = """
 @pytest.mark.asyncio

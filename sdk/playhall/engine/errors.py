@@ -40,8 +40,9 @@ class PlayhallError(Exception):
 class FieldError(ValueError):
     """A value does not fit its field. The write changed nothing."""
 
-    def __init__(self, kind: str, id: int | None, field: str, reason: str) -> None:
-        super().__init__(f"{kind} {'(not added)' if id is None else id}: {field}: {reason}")
+    def __init__(self, kind: str, id: int | None, field: str, reason: str, owner: str | None = None) -> None:
+        of = "" if owner is None else f" of {owner}"
+        super().__init__(f"{kind} {'(not added)' if id is None else id}{of}: {field}: {reason}")
         self.kind: str = kind
         """The kind's name."""
         self.id: int | None = id
@@ -50,6 +51,8 @@ class FieldError(ValueError):
         """The field's name."""
         self.reason: str = reason
         """What is wrong, for people."""
+        self.owner: str | None = owner
+        """The player that owns the entity, or whose private state it is; None where that is not known."""
 
 
 class FieldTypeError(FieldError, TypeError):

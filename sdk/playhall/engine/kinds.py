@@ -86,7 +86,10 @@ class Home:
         spec = entity._spec
         field = spec.fields[index]
         old = entity._values[index]
-        stored = field.accept(spec.name, entity._id, value)
+        try:
+            stored = field.accept(spec.name, entity._id, value)
+        except FieldError as error:
+            raise type(error)(spec.name, entity._id, field.name, error.reason, entity._owner) from None
         if field.type.same(old, stored):
             return
         size = _size_after(entity, field, old, stored)
@@ -102,7 +105,7 @@ class Home:
         try:
             stored = patched(old, offset, data)
         except ValueError as error:
-            raise FieldError(spec.name, entity._id, field.name, str(error)) from None
+            raise FieldError(spec.name, entity._id, field.name, str(error), entity._owner) from None
         if stored == old:
             return
         size = _size_after(entity, field, old, stored)
@@ -156,13 +159,13 @@ def _size_after(entity: Entity, field: FieldSpec, old: Any, stored: Any) -> int:
         return entity._size
     size = entity._size + field.type.size(stored) - field.type.size(old)
     if size > MAX_ENTITY:
-        raise _too_large(entity._spec, entity._id, field, size)
+        raise _too_large(entity._spec, entity._id, field, size, entity._owner)
     return size
 
 
-def _too_large(spec: KindSpec, id: int | None, field: FieldSpec, size: int) -> FieldError:
+def _too_large(spec: KindSpec, id: int | None, field: FieldSpec, size: int, owner: str | None) -> FieldError:
     reason = f"the entity would have {size} bytes, and at most {MAX_ENTITY} fit"
-    return FieldError(spec.name, id, field.name, reason)
+    return FieldError(spec.name, id, field.name, reason, owner)
 
 
 class _Attribute:
@@ -358,7 +361,7 @@ else:
             if self._size > MAX_ENTITY:
                 # Of a new entity, whose fields come all at once, the largest field is the one to name.
                 largest = max(spec.fields, key=lambda field: field.type.size(values[field.index]))
-                raise _too_large(spec, None, largest, self._size)
+                raise _too_large(spec, None, largest, self._size, None)
             _fill_locals(self, spec)
 
         @property
@@ -375,16 +378,17 @@ else:
             spec = self._spec.by_name.get(field)
             if spec is None or spec.type is not BYTES:
                 reason = "it is no bytes field, and only those can be patched"
-                raise FieldTypeError(self.kind, self._id, str(field), reason)
+                raise FieldTypeError(self.kind, self._id, str(field), reason, self._owner)
             if isinstance(offset, bool) or not isinstance(offset, Integral):
                 reason = f"a patch's offset must be int, not {type(offset).__name__}"
-                raise FieldTypeError(self.kind, self._id, field, reason)
+                raise FieldTypeError(self.kind, self._id, field, reason, self._owner)
             offset = int(offset)
             if offset < 0:
-                raise FieldError(self.kind, self._id, field, f"a patch's offset cannot be {offset}")
+                reason = f"a patch's offset cannot be {offset}"
+                raise FieldError(self.kind, self._id, field, reason, self._owner)
             if not isinstance(data, bytes | bytearray | memoryview):
                 reason = f"a patch must be bytes, not {type(data).__name__}"
-                raise FieldTypeError(self.kind, self._id, field, reason)
+                raise FieldTypeError(self.kind, self._id, field, reason, self._owner)
             self._home.patch(self, spec.index, offset, bytes(data))
 
         def __reduce_ex__(self, protocol):
@@ -479,7 +483,7 @@ def write_stored(entity: Entity, values: Mapping[int, Any]) -> None:
         if field.type.fixed_size is None:
             size += field.type.size(values[field.index]) - field.type.size(entity._values[field.index])
     if size > MAX_ENTITY:
-        raise _too_large(entity._spec, entity._id, fields[0], size)
+        raise _too_large(entity._spec, entity._id, fields[0], size, entity._owner)
     for field in fields:
         stored = values[field.index]
         if not field.type.same(entity._values[field.index], stored):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from playhall.engine.fields import JsonValue
 from playhall.engine.kinds import Entity, spec_of, stored_values
+from playhall.engine.schema import PRIVATE_ID
 
 __all__ = ["Mutations", "mutated_fields"]
 
@@ -34,10 +35,12 @@ class Mutations:
             for field in mutated_fields(entity):
                 if (entity.kind, field) not in self._told:
                     self._told.add((entity.kind, field))
+                    whose = {"player": entity.owner} if entity.id == PRIVATE_ID else {}
                     self._warn(
                         "room.json_changed_in_place",
                         kind=entity.kind,
                         id=entity.id,
                         field=field,
+                        **whose,
                         help="nobody hears of it and nothing saves it: assign a new value",
                     )

@@ -224,7 +224,8 @@ class Running:
         state += [room.private(player, create=False) for player in room.private_players()]
         for entity in (*room.entities, *(each for each in state if each is not None)):
             for field in mutated_fields(entity):
+                whose = "" if entity.owner is None else f" of {entity.owner}"
                 raise AssertionError(
-                    f"{entity.kind} {entity.id}: {field} was changed in place, which nobody hears of"
+                    f"{entity.kind} {entity.id}{whose}: {field} was changed in place, which nobody hears of"
                     " and nothing saves: assign a new value"
                 )

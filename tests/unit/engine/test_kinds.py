@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, TypeError) is (error is FieldTypeError)
     assert (caught.value.kind, caught.value.id, caught.value.field) == ("dot", 5, name)
-    assert str(caught.value).startswith(f"dot 5: {name}: ")
+    assert str(caught.value).startswith(f"dot 5 of ann: {name}: ")
     assert list(stored_values(entity)) == before
     assert home.heard == []
     with pytest.raises(error, match=rf"dot \(not added\): {name}: "):
@@ -233,13 +233,13 @@ def test_a_patch_that_does_not_fit_changes_nothing() -> None:
         (True, b"x"),
         (10**9, b""),
     ):
-        with pytest.raises(FieldError, match="dot 5: blob: "):
+        with pytest.raises(FieldError, match="dot 5 of ann: blob: "):
             entity.patch("blob", offset, data)  # type: ignore[arg-type]
     for bad in ("ab", 3, None):
         with pytest.raises(TypeError, match="a patch must be bytes"):
             entity.patch("blob", 0, bad)  # type: ignore[arg-type]
     for name in ("name", "nothing", "cooldown"):
-        with pytest.raises(TypeError, match=rf"dot 5: {name}: it is no bytes field"):
+        with pytest.raises(TypeError, match=rf"dot 5 of ann: {name}: it is no bytes field"):
             entity.patch(name, 0, b"x")
     assert (home.heard, len(entity.blob)) == ([], 49_151)
 

@@ -132,7 +132,7 @@ CASES: list[Case] = [
     (lambda r: r.presence.set("ann", name=3), TypeError, "a name must be str, not int"),
     (lambda r: setattr(r.npc, "x", "far"), FieldError, "npc 2: x: must be float, not str"),
     (lambda r: setattr(r.state, "moves", 256), FieldError, "board 0: moves: 256 is outside u8, 0 to 255"),
-    (lambda r: setattr(r.private(r.conn), "coins", -1), FieldError, "mine 1: coins: -1 is outside u8"),
+    (lambda r: setattr(r.private(r.conn), "coins", -1), FieldError, "mine 1 of ann: coins: -1 is outside u8"),
     (lambda r: setattr(r.npc, "nam", "x"), AttributeError, "'Npc' object has no attribute 'nam'"),
     (lambda r: r.npc.patch("blob", "0", b"x"), FieldError, "npc 2: blob: a patch's offset must be int"),
     (lambda r: r.npc.patch("name", 0, b"x"), TypeError, "npc 2: name: it is no bytes field"),

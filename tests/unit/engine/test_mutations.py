@@ -21,8 +21,12 @@ class Board(Entity):
     rows: Json[Any] = None
 
 
-class Bags(Room[Board]):
-    schema = Schema(state=Board, entities=[Bag])
+class Wallet(Entity):
+    has: Json[Any] = None
+
+
+class Bags(Room[Board, Wallet]):
+    schema = Schema(state=Board, private=Wallet, entities=[Bag])
     tick_rate = 5
 
 
@@ -59,3 +63,17 @@ def test_a_room_looks_once_a_second_while_a_game_is_made(developing: bool) -> No
     driver.tick(10)
     told = [("board", 0, "rows"), ("bag", bag.id, "things")]
     assert warnings(driver) == (told if developing else [])
+
+
+def test_of_private_state_the_player_is_named() -> None:
+    driver = Driver(Bags, clock=lambda: 0.0)
+    driver.join("ann")
+    wallet = driver.room.private("ann", create=True)
+    wallet.has = []
+    driver.tick()
+    wallet.has.append("ring")
+    driver.tick(10)
+    warned = [output for output in driver.outputs if isinstance(output, LogOut)]
+    assert [output.fields["player"] for output in warned if output.event == "room.json_changed_in_place"] == [
+        "ann"
+    ]

@@ -519,7 +519,7 @@ async def test_json_that_was_changed_in_place_is_reported(room_host: RoomHost) -
     t = room_host.room(Everything)
     alice = await t.connect("alice")
     alice.send("tag")
-    with pytest.raises(AssertionError, match=r"piece \d+: tags was changed in place"):
+    with pytest.raises(AssertionError, match=r"piece \d+ of alice: tags was changed in place"):
         await t.tick()
 
 

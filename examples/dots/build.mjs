@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 // Within this repository the client is built from its source, with the tools it is developed with. The client is not on
-// npm yet: how a game of your own gets it, and esbuild, is in clients/web/README.md. Then it needs no `alias`.
+// npm yet: how a game of your own gets it, and esbuild, is in docs/guides/first-game.md. It needs no `alias`.
 const client = join(here, "../../clients/web");
 const { build } = createRequire(join(client, "package.json"))("esbuild");
 

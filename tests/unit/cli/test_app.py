@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from playhall.cli.app import app
+from playhall.cli.errors import HOW_TO_INSTALL
 
 
 def test_version() -> None:
@@ -33,7 +34,8 @@ def test_serve_says_how_to_install_a_service(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     done = CliRunner().invoke(app, ["serve", "voice"])
     assert done.exit_code == 1
-    assert "pip install playhall-voice" in done.output
+    assert "playhall_voice is not installed" in done.output
+    assert HOW_TO_INSTALL in done.output
 
 
 def test_serve_of_an_unknown_service_names_the_known() -> None:
@@ -58,5 +60,5 @@ def test_dev_says_how_to_install_what_is_missing(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find(name))
     done = CliRunner().invoke(app, ["dev", str(folder)])
     assert done.exit_code == 1
-    assert f"{missing}: not installed. Run: pip install 'playhall[dev]'" in done.output
+    assert f"{missing}: not installed. {HOW_TO_INSTALL}" in done.output
     assert not (folder / ".playhall").exists()

@@ -12,7 +12,7 @@ from __future__ import annotations
 __all__ = ["HOW_TO_INSTALL", "BuildError", "DeployError", "DevError", "StartError"]
 
 HOW_TO_INSTALL = (
-    "All of Playhall comes from a clone of its repository: run `make ready` there, then its .venv/bin/playhall"
+    "Playhall comes from a clone of its repository: run `make ready` there, then its .venv/bin/playhall"
 )
 """For who has the package alone. Nothing is published, so pip brings no services."""
 

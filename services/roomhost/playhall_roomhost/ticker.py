@@ -1,6 +1,9 @@
 """Runs what the scheduler says is due, on the loop, with one timer for all rooms.
 
-A pass runs for at most a few milliseconds, then lets the loop serve its sockets before it goes on.
+A pass runs for at most a few milliseconds, or for one tick that takes longer, then lets the loop serve its
+sockets before it goes on. One turn of the loop is not enough after a long tick: an RPC takes several turns,
+and heartbeats, acknowledgements and frames would fall behind for good. So the next pass waits for a share of
+what the last one took, however late its ticks are.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from playhall_roomhost.scheduler import Scheduler, Tick, Timer
 __all__ = ["Ticker"]
 
 PASS_S = 0.005
+SOCKETS_SHARE = 1 / 8
+"""Of the time of a pass, how much the loop has to itself after it."""
+SOCKETS_MOST_S = 0.05
 # The loop's timers count whole milliseconds.
 _GRAIN_S = 0.001
 
@@ -32,18 +38,22 @@ class Ticker(Generic[K]):
         self._passed = passed
         self._handle: asyncio.TimerHandle | asyncio.Handle | None = None
         self._armed_for = 0.0
+        self._not_before = 0.0
         self._stopped = False
 
     def arm(self) -> None:
         """Something may be due earlier than before. Call after every change of the scheduler."""
         due = self._scheduler.next_due()
-        if due is None or self._stopped or (self._handle is not None and self._armed_for <= due):
+        if due is None or self._stopped:
             return
+        at = max(due, self._not_before)
         if self._handle is not None:
+            if self._armed_for <= at:
+                return
             self._handle.cancel()
         loop = asyncio.get_running_loop()
-        self._armed_for = due
-        wait_s = due - time.monotonic()
+        self._armed_for = at
+        wait_s = at - time.monotonic()
         if wait_s > 0:
             self._handle = loop.call_later(max(wait_s, _GRAIN_S), self._pass)
         else:
@@ -59,7 +69,13 @@ class Ticker(Generic[K]):
         self._handle = None
         began = now = time.monotonic()
         while now - began < PASS_S and (due := self._scheduler.take(now)) is not None:
+            before = now
             self._run(due)
             now = time.monotonic()
+            if isinstance(due, Tick):
+                self._scheduler.took(due.key, now - before)
+        pause_s = min((now - began) * SOCKETS_SHARE, SOCKETS_MOST_S)
+        # What is below the grain of timers is the one turn that the loop makes anyway.
+        self._not_before = now + pause_s if pause_s >= _GRAIN_S else 0.0
         self._passed()
         self.arm()

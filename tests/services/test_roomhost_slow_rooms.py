@@ -1,0 +1,71 @@
+"""A room whose code takes longer than its ticks runs in slow motion; its process goes on for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from tests.support.processes import Processes, ServiceProcess
+from tests.support.room_hosts import GAME, Pod, Shard, make_build, new_uid
+
+SLOW_GAME = GAME.replace(
+    "    def on_tick(self, dt):\n",
+    """
+    def on_tick(self, dt):
+        if self.id.endswith("slow"):
+            time.sleep(0.12)
+            self.state.moves += 1
+""",
+)
+LASTS_S = 11.0
+"""Longer than a shard waits for a holder's heartbeats, and a process for a shard's answers."""
+RATE = 20
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shard]:
+    with Shard(tmp_path_factory.mktemp("shard")) as shard:
+        yield shard
+
+
+@pytest.fixture
+def supervisor(processes: Processes, tmp_path: Path) -> ServiceProcess:
+    return processes.start("roomhost", RUN_DIR=tmp_path)
+
+
+@pytest_asyncio.fixture
+async def pod(supervisor: ServiceProcess, shard: Shard) -> AsyncIterator[Pod]:
+    async with Pod(supervisor.grpc, shard.address) as connected:
+        yield connected
+
+
+@pytest.mark.asyncio
+async def test_a_room_that_is_slower_than_its_ticks_keeps_its_grant_and_lets_others_tick(
+    pod: Pod, supervisor: ServiceProcess, tmp_path: Path
+) -> None:
+    process = await pod.prepare(make_build(tmp_path / "build", SLOW_GAME))
+    slow, quick = new_uid(), new_uid()
+    router = await pod.attach(process)
+    slow_generation = await pod.started(process, slow, room_id="slow")
+    slow_link = await router.enter(slow, slow_generation)
+    quick_link = await router.enter(quick, await pod.started(process, quick, room_id="quick"))
+    began, before = time.monotonic(), await router.ask(quick_link)
+    updates = router.updates[slow_link]
+    while time.monotonic() - began < LASTS_S:
+        await router.ask(quick_link, timeout_s=5.0)
+        await asyncio.sleep(0.25)
+    after, took_s = await router.ask(quick_link), time.monotonic() - began
+    assert (await router.ask(slow_link))["tick"] > LASTS_S
+    assert router.endings(slow) == router.endings(quick) == []
+    assert router.updates[slow_link] - updates > LASTS_S
+    assert after["tick"] - before["tick"] > RATE * took_s / 2
+    await pod.everything_durable(process)
+    assert supervisor.log_lines("room_lost") == []
+    assert supervisor.log_lines("shard_silent") == []
+    assert (await pod.start(process, slow, has_state=True)).started.generation == slow_generation

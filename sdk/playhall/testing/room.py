@@ -100,7 +100,8 @@ class TestRoom(Generic[R, S, P]):
         """Connect a client, until its first state is in. Raises PlayhallError where the room refuses it.
 
         Moves the clock, with all ticks on the way, as far as the network `net` and an on_join that waits
-        need; by default not at all. Raises TypeError or ValueError for what is no player's id.
+        need; by default not at all. Raises RoomStoppedError where the room stops in that time, with the
+        client's first state on its way, and TypeError or ValueError for what is no player's id.
         """
         self._host.check_loop()
         check_player(player)
@@ -109,12 +110,15 @@ class TestRoom(Generic[R, S, P]):
         network = self._backend.network(player, net or Net())
         client: TestClient[S, P] = TestClient(self._host, self._backend, network, meta)
         self._clients.append(client)
+        stopped = self._backend.stopped
         try:
             await self._host.wait(client.ready, timeout=CONNECT_S)
         except PlayhallError:
             self._backend.stopped = None  # the client's error tells of it
             raise
         await self._host.settle()
+        if self._backend.stopped is not stopped:
+            self._backend.raise_if_stopped()
         return client
 
     async def dial(self, receiver: Receiver, player: str, meta: JsonIn = None) -> Transport:

@@ -11,7 +11,7 @@ import pytest
 
 from playhall.client import PlayhallError
 from playhall.room import Connection, Entity, Json, JsonOut, Message, Room, Schema, Wake, u32
-from playhall.testing import Deadlock, RoomHost, RoomStoppedError, StillLoop
+from playhall.testing import Deadlock, Net, RoomHost, RoomStoppedError, StillLoop
 
 
 class Board(Entity):
@@ -159,6 +159,18 @@ async def test_a_room_that_stops_fails_the_tick_that_stopped_it(room_host: RoomH
         bob.send("count")
     with pytest.raises(RoomStoppedError, match="unlucky"):
         await t.advance(1)
+
+
+async def test_a_room_that_stops_while_a_client_connects_fails_the_connect(room_host: RoomHost) -> None:
+    class Unlucky(Room):
+        def on_tick(self, dt: float) -> None:
+            raise RuntimeError("unlucky")
+
+    t = room_host.room(Unlucky)
+    with pytest.raises(RoomStoppedError, match="unlucky"):
+        await t.connect("alice", net=Net(rtt=0.2))
+    assert t.status == "hibernated"
+    await t.connect("bob")
 
 
 @pytest.mark.ledger("RECO-09")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import time
@@ -106,7 +107,9 @@ class StoreClient:
         """A Write stream after its hello was answered."""
         stream = WriteStream(self.stub.Write(metadata=self.metadata, wait_for_ready=True))
         held = [pb.RoomGrant(room_uid=uid, generation=generation) for uid, generation in rooms]
-        await stream.send(hello=pb.WriteHello(host_id=host, rooms=held, **hello))
+        # Where the shard has refused the stream already, the read tells why; the write only that it is over.
+        with contextlib.suppress(ApiError):
+            await stream.send(hello=pb.WriteHello(host_id=host, rooms=held, **hello))
         await stream.until(lambda: stream.greeted)
         return stream
 

@@ -925,12 +925,14 @@ async def test_the_inspector_shows_rooms_that_run_and_says_how_others_are(town: 
         await ann.join()
         await bob.join()
         status, told = await fetch(dev)
-        shown = [{"project": town.project, "id": name} for name in ("one", "two")]
-        assert (status, told["rooms"]) == (200, shown)
+        assert (status, told["projects"], told["silent"]) == (200, [town.project], [])
+        assert [(each["project"], each["id"]) for each in told["rooms"]] == [
+            (town.project, "one"), (town.project, "two"),
+        ]  # fmt: skip
         room = f"{dev}/{town.project}/one"
         assert await fetch(f"{room}?kind=card&owner=&offset=5&limit=7") == (
             200,
-            {**shown[0], "status": "active"},
+            {**told["rooms"][0], "status": "active"},
         )
         host = next(host for host in town.hosts if any(r.start.room_id == "one" for r in host.rooms.values()))
         asked = host.inspected[-1]

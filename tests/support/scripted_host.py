@@ -279,7 +279,12 @@ class ScriptedHost:
         if request.host_id != self.host_id:
             raise ApiError(ErrorCode.FENCED)
         rooms = {
-            room.uid: {"project": room.start.project, "id": room.start.room_id}
+            room.uid: {
+                "project": room.start.project,
+                "id": room.start.room_id,
+                "uid": room.uid,
+                "generation": room.generation,
+            }
             for room in self.rooms.values()
         }
         if not request.room_uid:

@@ -108,9 +108,10 @@ class RoomCore:
         max_players: int = 0,
         idle_s: float = IDLE_S,
         clock: Callable[[], float] | None = None,
+        on_hook: Callable[[str], object] | None = None,
     ) -> None:
         """`max_players` 0 is what the class says. With a `clock` (seconds, for measuring), `inspect` tells of
-        times and messages.
+        times and messages. `on_hook` hears the name of a hook or call as it begins, and "" as it returns.
         """
         # By getattr: to checkers, a class variable cannot have a type of the class's parameters.
         schema = getattr(room_class, "schema")  # noqa: B009
@@ -121,7 +122,7 @@ class RoomCore:
         self.shard_heard = True
         self._idle_s = idle_s
         self._max_players = max_players or room_class.max_players
-        self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock)
+        self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock, on_hook)
         self._connections: Connections | None = None
         self._bans = Bans()
         self._retention_due = 0.0
@@ -365,19 +366,20 @@ class RoomCore:
     def summary(self) -> dict[str, Any]:
         """Return the room's figures, as JSON. Changes nothing."""
         return {
-            **summarise(self._runtime),
+            **summarise(self._runtime, self.tick_rate),
             "room_class": self._room_class.__qualname__,
             "status": self.status.value,
             "connection_count": self.connection_count,
             "max_players": self._max_players,
             "tick_rate": self.tick_rate,
             "durable": 0 if self._connections is None else self._saving.journal.durable,
-            "saved_bytes": 0 if self._connections is None else self._saving.journal.size,
+            "base_bytes": 0 if self._connections is None else self._saving.journal.base_bytes,
+            "record_bytes": 0 if self._connections is None else self._saving.journal.log_bytes,
         }
 
     def inspect(self, page: Page = FIRST_PAGE) -> dict[str, Any]:
         """Return all that is in the room, as JSON; `page`: which of its entities. Changes nothing."""
-        shown = {**self.summary(), **inspect_room(self._runtime, self._connections, page)}
+        shown = {**self.summary(), **inspect_room(self._runtime, self._connections, self._room_class, page)}
         if self._connections is not None:
             shown["bots"], shown["bans"] = show_bots(self._bots), show_bans(self._bans)
         return shown
@@ -514,14 +516,15 @@ class RoomCore:
         flush = self._save(lambda: self._saving.flush(force=force))
         if self.status is not status:
             return
-        if self._connections is not None:
-            links = self._connections.links
-            if self._look(links, flush, tick=tick) and flush is None:
-                runtime.version += 1
-            if self.status is not status:
-                return  # interest has ended the room
-            runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
-        self._answering.flushed()
+        with runtime.hooks.holding():
+            if self._connections is not None:
+                links = self._connections.links
+                if self._look(links, flush, tick=tick) and flush is None:
+                    runtime.version += 1
+                if self.status is not status:
+                    return  # interest has ended the room
+                runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
+            self._answering.flushed()
 
     def _look(self, links: list[Link], flush: Flush | None, *, tick: bool) -> bool:
         """Find what each link sees. Returns whether there is anything to tell beside the flush."""
@@ -550,9 +553,10 @@ class RoomCore:
 
     def _flush_to_base(self) -> None:
         # A base says that it is everything up to its version, so nothing may have changed since.
-        self._flush()
-        if self.status in (Status.ACTIVE, Status.CLOSING):
-            self._save(self._saving.write_base)
+        with self._runtime.hooks.holding():
+            self._flush()
+            if self.status in (Status.ACTIVE, Status.CLOSING):
+                self._save(self._saving.write_base)
 
     # Connections
 

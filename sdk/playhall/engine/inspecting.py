@@ -17,7 +17,9 @@ from playhall.engine.botbook import BotBook
 from playhall.engine.connections import Connections
 from playhall.engine.kinds import Entity, spec_of, stored_values
 from playhall.engine.links import Link, LinkState
-from playhall.engine.profile import WHOLE, Profile, Times
+from playhall.engine.pace import measure
+from playhall.engine.profile import KEPT_S, WHOLE, Profile, Times
+from playhall.engine.room import Room
 from playhall.engine.runtime import Runtime
 from playhall.engine.showing import listed, show_content, show_field, show_json
 from playhall.engine.specs import KindSpec
@@ -31,6 +33,8 @@ _MAX_PRIVATES = 200
 _MAX_LIST = 1_024
 _MAX_LIST_BYTES = 256 * 1024
 _US = 1e6
+_MAKING = frozenset({"__new__", "__init__"})
+_HOOKS = frozenset(name for name in vars(Room) if name.startswith("on_")) | {"sees_presence"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,9 @@ class Page:
 FIRST_PAGE = Page()
 
 
-def inspect_room(runtime: Runtime, connections: Connections | None, page: Page) -> dict[str, Any]:
+def inspect_room(
+    runtime: Runtime, connections: Connections | None, room_class: type[Any], page: Page
+) -> dict[str, Any]:
     """Return all that is to be seen of a room, but for what its RoomCore alone knows."""
     recorder, profile = runtime.recorder, runtime.profile
     links = [] if connections is None else connections.links
@@ -62,12 +68,12 @@ def inspect_room(runtime: Runtime, connections: Connections | None, page: Page) 
         "entities": _show_entities(runtime, page),
         "messages": [] if recorder is None else recorder.messages(),
         "log": [] if recorder is None else recorder.lines(),
-        "profile": [] if profile is None else _show_profile(profile),
+        **_show_profile(profile, room_class),
     }
 
 
-def summarise(runtime: Runtime) -> dict[str, Any]:
-    """Return who the room is and how far it has come."""
+def summarise(runtime: Runtime, tick_rate: int) -> dict[str, Any]:
+    """Return who the room is, how far it has come, and whether it keeps its tick rate."""
     identity = runtime.identity
     return {
         "project": identity.project,
@@ -82,6 +88,7 @@ def summarise(runtime: Runtime) -> dict[str, Any]:
         "entity_count": len(runtime.store),
         "hooks_waiting": len(runtime.hooks),
         "last_tick": _last_tick(runtime.profile),
+        **_show_pace(runtime.profile, tick_rate),
     }
 
 
@@ -90,6 +97,15 @@ def _last_tick(profile: Profile | None) -> dict[str, Any] | None:
     seconds = [] if profile is None else profile.seconds()
     ticks = next((rows[WHOLE] for _, rows in reversed(seconds) if WHOLE in rows), None)
     return None if ticks is None else _show_times(ticks)
+
+
+def _show_pace(profile: Profile | None, tick_rate: int) -> dict[str, Any]:
+    """Ticks a second, and what is slow: None each where that is not known, or nothing is."""
+    pace = None if profile is None else measure(profile, tick_rate)
+    if pace is None:
+        return {"ticks_per_s": None, "slow": None}
+    slow = None if pace.slow is None else {"row": pace.slow.row, "takes_us": round(pace.slow.takes * _US, 1)}
+    return {"ticks_per_s": pace.ticks, "slow": slow}
 
 
 def show_bots(bots: BotBook) -> list[Any]:
@@ -235,12 +251,23 @@ def _show_entity(entity: Entity) -> dict[str, Any]:
     }
 
 
-def _show_profile(profile: Profile) -> list[dict[str, Any]]:
-    """Seconds, oldest first; times in microseconds."""
-    return [
-        {"ago_s": ago, "rows": {name: _show_times(times) for name, times in rows.items()}}
-        for ago, rows in profile.seconds()
-    ]
+def _show_profile(profile: Profile | None, room_class: type[Any]) -> dict[str, Any]:
+    """`profile`: seconds, oldest first; `minute`: all of them together. Times in microseconds.
+
+    Hooks that the room leaves as they are have no row: their time is none of its author's.
+    """
+    if profile is None:
+        return {"profile": [], "minute": {"seconds": 0, "rows": {}}}
+    left_out = _MAKING | {name for name in _HOOKS if getattr(room_class, name, None) is vars(Room).get(name)}
+
+    def show(rows: dict[str, Times]) -> dict[str, Any]:
+        return {name: _show_times(times) for name, times in rows.items() if name not in left_out}
+
+    seconds, minute = profile.over(KEPT_S)
+    return {
+        "profile": [{"ago_s": ago, "rows": show(rows)} for ago, rows in profile.seconds()],
+        "minute": {"seconds": seconds, "rows": show(minute)},
+    }
 
 
 def _show_times(times: Times) -> dict[str, Any]:
@@ -249,4 +276,5 @@ def _show_times(times: Times) -> dict[str, Any]:
         "p50_us": round(times.p50 * _US, 1),
         "p95_us": round(times.p95 * _US, 1),
         "max_us": round(times.max * _US, 1),
+        "total_us": round(times.total * _US, 1),
     }

@@ -49,9 +49,19 @@ class Journal:
         return self._based_at + BASE_EVERY_S if self._log_records else None
 
     @property
+    def base_bytes(self) -> int:
+        """Bytes of the last base."""
+        return self._base_bytes or 0
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the records since then."""
+        return self._log_bytes
+
+    @property
     def size(self) -> int:
-        """Bytes of base and log."""
-        return (self._base_bytes or 0) + self._log_bytes
+        """Bytes of base and log: what a wake reads."""
+        return self.base_bytes + self.log_bytes
 
     def write(self, data: bytes, version: int, tick: int, mono: float) -> None:
         """Write what a flush has changed. Raises RoomTooLargeError."""

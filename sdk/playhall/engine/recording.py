@@ -1,19 +1,26 @@
 """What went between a room and its clients lately, and what the room logged: for the inspector.
 
 Frames are kept as they are, which costs next to nothing; they are read when somebody looks, once each. What
-is kept is bounded: MAX_MESSAGES frames of MAX_BYTES together, and MAX_LINES lines.
+is kept is bounded: MAX_LINES lines, and of each sort (messages, calls with their replies, owner writes, the
+rest) the last MAX_MESSAGES, of MAX_BYTES together. So what clients send all the time pushes out no calls.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from playhall.engine.codes import ERRORS
 from playhall.engine.errors import ProtocolError
 from playhall.engine.frames import (
+    CALL,
+    MESSAGE,
+    REPLY,
+    UNRELIABLE,
+    WRITE,
     Call,
     ClientFrame,
     Inputs,
@@ -29,6 +36,7 @@ from playhall.engine.frames import (
 from playhall.engine.outputs import AnswerOut, LogOut, Output
 from playhall.engine.schema import Schema
 from playhall.engine.showing import cut, show_content, show_field, show_json, show_sized
+from playhall.engine.wire import Reader
 
 __all__ = ["MAX_BYTES", "MAX_LINES", "MAX_MESSAGES", "Recorder"]
 
@@ -38,6 +46,8 @@ MAX_LINES = 100
 _MAX_TRACEBACK = 4_000
 _MAX_ENTRIES = 8
 """Entities of a write, and inputs of a frame, that are shown."""
+_BACKEND = ""
+"""Who asks in requests: no player has this id."""
 
 
 @dataclass(slots=True)
@@ -50,17 +60,54 @@ class _Entry:
     others: int
     size: int
     data: bytes
+    # When it was noted, by the clock for measuring.
+    at: float
     # What was read of it; from then on `data` is of no use.
     shown: dict[str, Any] | None = None
+    # Of a call or request: its number, and what it was answered with.
+    call: int | None = None
+    reply: _Entry | None = None
+
+
+class _Kept:
+    """The last entries of one sort, oldest first."""
+
+    def __init__(self) -> None:
+        self.entries: deque[_Entry] = deque()
+        self._bytes = 0
+
+    def add(self, entry: _Entry) -> list[_Entry]:
+        """Keep it, and return those there is no place for any more."""
+        self.entries.append(entry)
+        return self.grow(entry.size)
+
+    def grow(self, size: int) -> list[_Entry]:
+        """One of them has so many bytes more."""
+        self._bytes += size
+        gone: list[_Entry] = []
+        while len(self.entries) > MAX_MESSAGES or self._bytes > MAX_BYTES:
+            entry = self.entries.popleft()
+            self._bytes -= entry.size + (0 if entry.reply is None else entry.reply.size)
+            gone.append(entry)
+        return gone
 
 
 class Recorder:
-    """The last messages and log lines of one room."""
+    """The last messages and log lines of one room. `clock` (seconds) measures how long calls took."""
 
-    def __init__(self, schema: Schema[Any, Any]) -> None:
+    def __init__(self, schema: Schema[Any, Any], clock: Callable[[], float]) -> None:
         self._schema = schema
-        self._entries: deque[_Entry] = deque()
-        self._bytes = 0
+        self._clock = clock
+        self._messages, self._calls, self._writes, self._rest = _Kept(), _Kept(), _Kept(), _Kept()
+        self._sorts = {
+            MESSAGE: self._messages,
+            UNRELIABLE: self._messages,
+            CALL: self._calls,
+            REPLY: self._calls,
+            WRITE: self._writes,
+        }
+        # Calls that are kept and have no reply yet, by who asked and number.
+        self._asked: dict[tuple[str, int], _Entry] = {}
         self._count = 0
         self._lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
         self._line_count = 0
@@ -75,22 +122,33 @@ class Recorder:
     def requested(self, token: int, content: object, wall: float, tick: int) -> None:
         """A backend's request."""
         content, size = show_sized(content)
-        shown = {"kind": "request", "call": token, "name": "request", "content": content}
-        self._add(True, [""], b"", wall, tick, size, shown)
+        entry = self._entry(True, [_BACKEND], b"", wall, tick, size)
+        entry.shown = {"kind": "request", "call": token, "name": "request", "content": content}
+        self._ask(entry, token)
 
     def received(self, player: str, data: bytes, wall: float, tick: int) -> None:
         """A frame of a player's client, which could be read."""
-        self._add(True, [player], data, wall, tick, len(data))
+        entry = self._entry(True, [player], data, wall, tick, len(data))
+        if data[0] == CALL:
+            self._ask(entry, _call_of(data))
+        else:
+            self._sorts.get(data[0], self._rest).add(entry)
 
     def sent(self, players: Sequence[str], data: bytes, wall: float, tick: int) -> None:
         """A message or reply to players."""
-        if players:
-            self._add(False, players, data, wall, tick, len(data))
+        if not players:
+            return
+        entry = self._entry(False, players, data, wall, tick, len(data))
+        if data[0] == REPLY:
+            self._reply(entry, _call_of(data))
+        else:
+            self._sorts.get(data[0], self._rest).add(entry)
 
     def messages(self) -> list[dict[str, Any]]:
-        """Return the last messages, oldest first, as JSON."""
-        names: dict[tuple[str, int], str] = {}
-        return [self._show(entry, names) for entry in self._entries]
+        """Return the last messages of all sorts, oldest first, as JSON: a call has its `reply` in it."""
+        sorts = (self._messages, self._calls, self._writes, self._rest)
+        merged = heapq.merge(*(kept.entries for kept in sorts), key=lambda entry: entry.number)
+        return [self._show(entry) for entry in merged]
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the last log lines, oldest first, as JSON."""
@@ -108,53 +166,66 @@ class Recorder:
         self._lines.append(shown)
 
     def _answer(self, answer: AnswerOut, wall: float, tick: int) -> None:
-        shown: dict[str, Any] = {"kind": "reply", "call": answer.token, "name": "request"}
+        entry = self._entry(False, [_BACKEND], b"", wall, tick, len(answer.json))
+        entry.shown = {"kind": "reply", "call": answer.token, "name": "request"}
         if answer.error is None:
-            shown["content"] = show_json(answer.json)
+            entry.shown["content"] = show_json(answer.json)
         else:
-            shown["error"] = {"code": ERRORS[answer.error].http, "text": cut(answer.text)}
-        self._add(False, [""], b"", wall, tick, len(answer.json), shown)
+            entry.shown["error"] = {"code": ERRORS[answer.error].http, "text": cut(answer.text)}
+        self._reply(entry, answer.token)
 
-    def _add(
-        self,
-        from_client: bool,
-        players: Sequence[str],
-        data: bytes,
-        wall: float,
-        tick: int,
-        size: int,
-        shown: dict[str, Any] | None = None,
-    ) -> None:
+    def _entry(
+        self, from_client: bool, players: Sequence[str], data: bytes, wall: float, tick: int, size: int
+    ) -> _Entry:
         self._count += 1
-        entry = _Entry(self._count, wall, tick, from_client, players[0], len(players) - 1, size, data)
-        if shown is not None:
-            entry.shown = {**_head(entry), **shown}
-        self._entries.append(entry)
-        self._bytes += entry.size
-        while len(self._entries) > MAX_MESSAGES or self._bytes > MAX_BYTES:
-            self._bytes -= self._entries.popleft().size
+        others = len(players) - 1
+        return _Entry(self._count, wall, tick, from_client, players[0], others, size, data, self._clock())
 
-    def _show(self, entry: _Entry, names: dict[tuple[str, int], str]) -> dict[str, Any]:
-        if entry.shown is None:
-            entry.shown = self._read(entry)
-            entry.data = b""
-        call = entry.shown.get("call")
-        if call is None:
-            return entry.shown
-        if entry.from_client:
-            names[entry.player, call] = entry.shown["name"]
-        elif entry.shown["name"] is None:
-            entry.shown["name"] = names.get((entry.player, call))
-        return entry.shown
+    def _ask(self, entry: _Entry, call: int) -> None:
+        entry.call = call
+        self._asked[entry.player, call] = entry
+        self._forget(self._calls.add(entry))
+
+    def _reply(self, entry: _Entry, call: int) -> None:
+        asked = self._asked.pop((entry.player, call), None)
+        if asked is None:
+            gone = self._calls.add(entry)
+        else:
+            asked.reply = entry
+            gone = self._calls.grow(entry.size)
+        self._forget(gone)
+
+    def _forget(self, gone: list[_Entry]) -> None:
+        for entry in gone:
+            if entry.call is not None and self._asked.get((entry.player, entry.call)) is entry:
+                del self._asked[entry.player, entry.call]
+
+    def _show(self, entry: _Entry) -> dict[str, Any]:
+        shown = {**_head(entry), **self._read(entry)}
+        if entry.call is not None:
+            shown["reply"] = None if entry.reply is None else self._show_reply(entry, entry.reply)
+        return shown
+
+    def _show_reply(self, asked: _Entry, reply: _Entry) -> dict[str, Any]:
+        said = {name: value for name, value in self._read(reply).items() if name in ("content", "error")}
+        took = round(1_000 * (reply.at - asked.at), 3)
+        return {"at": reply.wall, "tick": reply.tick, "bytes": reply.size, "took_ms": took, **said}
 
     def _read(self, entry: _Entry) -> dict[str, Any]:
-        shown = _head(entry)
-        try:
-            data = entry.data
-            frame = decode_client(data, self._schema) if entry.from_client else decode_server(data)
-        except ProtocolError as error:
-            return {**shown, "kind": "unread", "error": {"code": 0, "text": str(error)}}
-        return {**shown, **_show_frame(frame)}
+        """What a frame says. It is read once."""
+        if entry.shown is None:
+            data, entry.data = entry.data, b""
+            try:
+                frame = decode_client(data, self._schema) if entry.from_client else decode_server(data)
+                entry.shown = _show_frame(frame)
+            except ProtocolError as error:
+                entry.shown = {"kind": "unread", "error": {"code": 0, "text": str(error)}}
+        return entry.shown
+
+
+def _call_of(data: bytes) -> int:
+    """The number of a call, or of the call that a reply is to: it comes first in both frames."""
+    return Reader(data, 1).varint32()
 
 
 def _head(entry: _Entry) -> dict[str, Any]:

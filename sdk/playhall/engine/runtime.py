@@ -45,6 +45,7 @@ class Runtime:
         generation: int,
         retention: float | Literal["forever"],
         clock: Callable[[], float] | None = None,
+        on_hook: Callable[[str], object] | None = None,
     ) -> None:
         self.schema = schema
         self.identity = identity
@@ -58,9 +59,9 @@ class Runtime:
         self.retention = Retention(retention)
         self.sync = Sync(self.tracker, self.emit)
         self.profile = None if clock is None else Profile(clock)
-        self.recorder = None if clock is None else Recorder(schema)
+        self.recorder = None if clock is None else Recorder(schema, clock)
         self.mutations = None if clock is None else Mutations(self.warn)
-        self.hooks = Hooks(self.emit, self.profile)
+        self.hooks = Hooks(self.emit, self.profile, on_hook)
         self.log = RoomLog(self.emit)
         self._outputs: list[Output] = []
 

@@ -32,9 +32,16 @@ _STATUS = {
 log = logs.get_logger()
 
 
+_MAX_KNOWN = 1_000
+"""Rooms whose newest generation is kept in mind."""
+
+
 class Inspector:
     """See the module's text. `read_ownership` gives what the shard says of a room, by its uid; None while it
     is being woken here.
+
+    For a while after a failover two processes may show one room: the old one has not heard yet. The newest
+    generation counts, and once it was seen no older one is shown, whatever becomes of its process.
     """
 
     def __init__(
@@ -46,12 +53,15 @@ class Inspector:
         self._registry = registry
         self._hosts = hosts
         self._read_ownership = read_ownership
+        # The newest generation seen, by the project of who showed it and room uid; last seen last.
+        self._newest: dict[tuple[str, str], int] = {}
 
     async def rooms(self) -> dict[str, Any]:
-        """All rooms that run, in short, and which processes did not say theirs. E_UNAVAILABLE: no room host
-        is heard.
+        """All rooms that run, in short, the projects whose rooms may, and which processes did not say theirs.
+        E_UNAVAILABLE: no room host is heard.
         """
-        processes = [process for _, process in self._hosts.placement.bound()]
+        bound = self._hosts.placement.bound()
+        processes = [process for _, process in bound]
         if not self._hosts.placement.heard:
             raise ApiError(ErrorCode.UNAVAILABLE, "no room host is heard")
         answers = await asyncio.gather(*(self._ask(process, pb.InspectRequest()) for process in processes))
@@ -60,8 +70,14 @@ class Inspector:
             for process, answer in zip(processes, answers, strict=True)
             if not isinstance(answer, list)
         ]
-        rooms = [room for answer in answers if isinstance(answer, list) for room in answer]
-        return {"rooms": sorted(rooms, key=_name), "silent": silent}
+        shown: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for (project, _), answer in zip(bound, answers, strict=True):
+            for room in answer if isinstance(answer, list) else []:
+                if isinstance(room, dict):
+                    shown.setdefault((project, str(room.get("uid"))), []).append(room)
+        current = (self._current(key, rooms) for key, rooms in shown.items())
+        rooms = sorted((room for room in current if room is not None), key=_name)
+        return {"rooms": rooms, "projects": sorted({project for project, _ in bound}), "silent": silent}
 
     async def room(self, project: str, room_id: str, page: pb.InspectRequest) -> dict[str, Any]:
         """All that is in a room; of one that does not run, who it is and its status.
@@ -73,10 +89,19 @@ class Inspector:
         page.room_uid = entry.room.room_uid
         processes = [process for bound, process in self._hosts.placement.bound() if bound == project]
         answers = await asyncio.gather(*(self._ask(process, page) for process in processes))
-        for answer in answers:
-            if isinstance(answer, dict):
-                return answer
-        return await self._not_running(entry)
+        shown = [answer for answer in answers if isinstance(answer, dict)]
+        return self._current((project, entry.room.room_uid), shown) or await self._not_running(entry)
+
+    def _current(self, key: tuple[str, str], shown: list[dict[str, Any]]) -> dict[str, Any] | None:
+        """Of what processes show of one room, that of the newest generation; None: newer was seen before."""
+        found = max(shown, key=_generation, default=None)
+        if found is None or _generation(found) < self._newest.get(key, 0):
+            return None
+        self._newest.pop(key, None)
+        self._newest[key] = _generation(found)
+        while len(self._newest) > _MAX_KNOWN:
+            del self._newest[next(iter(self._newest))]
+        return found
 
     async def _not_running(self, entry: RoomEntry) -> dict[str, Any]:
         room = entry.room
@@ -104,5 +129,10 @@ class Inspector:
             return None
 
 
-def _name(room: Any) -> tuple[str, str]:
-    return (str(room.get("project")), str(room.get("id"))) if isinstance(room, dict) else ("", "")
+def _name(room: dict[str, Any]) -> tuple[str, str]:
+    return str(room.get("project")), str(room.get("id"))
+
+
+def _generation(room: dict[str, Any]) -> int:
+    number = room.get("generation")
+    return number if isinstance(number, int) else 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.profile import KEPT_S, MAX_ROWS, MAX_SAMPLES, OTHER, Profile, Times
+from playhall.engine.profile import KEPT_S, MAX_DRAWN, MAX_ROWS, MAX_SAMPLES, OTHER, Profile, Times
 
 
 class Clock:
@@ -139,3 +139,35 @@ def test_rows_are_bounded(profile: Profile, clock: Clock) -> None:
     rows = second(profile, clock)
     assert len(rows) == MAX_ROWS + 1
     assert rows[OTHER].count == 10
+
+
+def test_a_minute_is_all_its_seconds_together(profile: Profile, clock: Clock) -> None:
+    for n in range(1, 41):
+        take(profile, clock, "on_tick", n / 1_000_000)
+        if n % 10 == 0:
+            clock.now = float(int(clock.now) + 1)
+    covered, rows = profile.over(KEPT_S)
+    times = rows["on_tick"]
+    assert covered == 4
+    assert times.count == 40
+    assert times.total == pytest.approx(820e-6)
+    assert (times.p50, times.p95, times.max) == pytest.approx((20e-6, 38e-6, 40e-6))
+    assert profile.over(1)[1]["on_tick"].count == 10
+
+
+def test_in_a_minute_busy_seconds_weigh_more(profile: Profile, clock: Clock) -> None:
+    for _ in range(20 * MAX_DRAWN):
+        take(profile, clock, "on_message", 1e-6)
+    clock.now = float(int(clock.now) + 1)
+    for _ in range(MAX_DRAWN):
+        take(profile, clock, "on_message", 1e-3)
+    clock.now = float(int(clock.now) + 1)
+    _, rows = profile.over(KEPT_S)
+    assert rows["on_message"].p50 == pytest.approx(1e-6)
+    assert rows["on_message"].p95 == pytest.approx(1e-6)
+    assert rows["on_message"].max == pytest.approx(1e-3)
+
+
+def test_a_profile_that_has_just_begun_covers_nothing(profile: Profile, clock: Clock) -> None:
+    take(profile, clock, "tick", 0.25)
+    assert profile.over(KEPT_S) == (0, {})

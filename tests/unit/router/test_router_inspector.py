@@ -1,18 +1,25 @@
-"""Whom the inspector answers."""
+"""Whom the inspector answers, and of which generation."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import ErrorCode
 from playhall_common.errors import ApiError
+from playhall_router.hosts import Hosts
 from playhall_router.inspector import Inspector
 from playhall_router.inspector_http import InspectorHttp, is_inspector, is_local
+from playhall_router.placement import Placement, Pod, Process
+from playhall_router.registry import Registry
+from playhall_router.wake import Ownership
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
@@ -83,3 +90,69 @@ async def test_a_peer_is_known_by_its_socket_whatever_headers_say() -> None:
 def test_which_paths_are_the_inspectors() -> None:
     assert all(map(is_inspector, ("/v1/dev", "/v1/dev/", "/v1/dev/rooms")))
     assert not any(map(is_inspector, ("/", "/v1/device", "/v1/projects/dev/endpoints")))
+
+
+class Processes:
+    """Room host processes that all say they run the room `main`, each in its generation."""
+
+    def __init__(self, **generations: int) -> None:
+        self.placement = Placement()
+        self.generations = generations
+        processes = tuple(Process(host_id, f"{host_id}:1", "b1", 1, 10) for host_id in generations)
+        self.placement.update(Pod("pod:1", "games", False, processes))
+
+    async def inspect(self, process: Process, request: pb.InspectRequest) -> bytes:
+        generation = self.generations.get(process.host_id)
+        if generation is None:
+            raise ApiError(ErrorCode.UNAVAILABLE)
+        room = {"project": "games", "id": "main", "uid": "uid-1", "generation": generation}
+        return json.dumps(room if request.room_uid else [room]).encode()
+
+
+class Names:
+    """A registry that knows the room `main`."""
+
+    async def lookup(self, project: str, room_id: str) -> Any:
+        room = SimpleNamespace(room_uid="uid-1", project=project, room_id=room_id, room_type="default")
+        return SimpleNamespace(room=room)
+
+
+def inspector_of(processes: Processes, ownership: Ownership = Ownership.LIVE) -> Inspector:
+    async def read(room_uid: str) -> Ownership:
+        return ownership
+
+    return Inspector(cast(Registry, Names()), cast(Hosts, processes), read)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("generations", [{"a": 4, "b": 5}, {"a": 5, "b": 4}])
+async def test_of_two_processes_that_show_a_room_the_newer_generation_counts(
+    generations: dict[str, int],
+) -> None:
+    inspector = inspector_of(Processes(**generations))
+    assert (await inspector.room("games", "main", pb.InspectRequest()))["generation"] == 5
+    assert [room["generation"] for room in (await inspector.rooms())["rooms"]] == [5]
+
+
+@pytest.mark.asyncio
+async def test_an_older_generation_is_not_shown_again() -> None:
+    processes = Processes(a=4, b=5)
+    inspector = inspector_of(processes)
+    await inspector.rooms()
+    del processes.generations["b"]
+    for _ in range(2):
+        with pytest.raises(ApiError) as refused:
+            await inspector.room("games", "main", pb.InspectRequest())
+        assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert (await inspector.rooms())["rooms"] == []
+    processes.generations["b"] = 6
+    assert (await inspector.room("games", "main", pb.InspectRequest()))["generation"] == 6
+
+
+@pytest.mark.asyncio
+async def test_an_old_process_does_not_hide_that_the_room_sleeps() -> None:
+    processes = Processes(a=4, b=5)
+    inspector = inspector_of(processes, Ownership.CLOSED)
+    await inspector.rooms()
+    del processes.generations["b"]
+    assert (await inspector.room("games", "main", pb.InspectRequest()))["status"] == "hibernated"

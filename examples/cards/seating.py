@@ -33,7 +33,10 @@ class Seating:
             self._add_seat(place)
 
     def resize(self, count: int) -> None:
-        """Have so many seats, by bots who come or go. Raises CallRejected; nothing is changed then."""
+        """Have so many seats: bots go, or come where nobody waits for a seat.
+
+        Raises CallRejected; nothing is changed then.
+        """
         if len(self.people()) > count:
             raise CallRejected("There are more people at the table than that.")
         if count > self._room.max_players:
@@ -78,7 +81,7 @@ class Seating:
         seat, room = self.seat_of(player), self._room
         if seat is None:
             return
-        heir = next((other for other in room.connections if self.seat_of(other) is None), None)
+        heir = self._watching()
         if heir is None:
             hand = room.private(player)
             known_as = "" if hand is None else hand.name
@@ -97,6 +100,10 @@ class Seating:
             if player not in self._room.presence:
                 self.replace(player)
 
+    def _watching(self) -> str | None:
+        """Who has watched for longest."""
+        return next((player for player in self._room.connections if self.seat_of(player) is None), None)
+
     def _bots(self) -> dict[str, Rival]:
         return {bot.player: bot for bot in self._room.bots if isinstance(bot, Rival)}
 
@@ -108,13 +115,17 @@ class Seating:
             cards, before.cards = before.cards, cards
         self._room.entities.set_owner(seat, heir)
         self._game.set_hand(seat, cards)
-        known = self._room.private(heir)
-        seat.wins = 0 if known is None else known.wins
+        seat.wins = self._wins_of(heir)
         if self._game.is_turn_of(heir):
             self._game.restart_clock()
 
     def _add_seat(self, place: int) -> None:
-        self._room.entities.add(Seat(place=place), owner=self._add_bot().player)
+        owner = self._watching() or self._add_bot().player
+        self._room.entities.add(Seat(place=place, wins=self._wins_of(owner)), owner=owner)
+
+    def _wins_of(self, player: str) -> int:
+        hand = self._room.private(player)
+        return 0 if hand is None else hand.wins
 
     def _remove_seat(self, seat: Seat, owner: str) -> None:
         bot = self._bots().get(owner)

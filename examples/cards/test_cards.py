@@ -485,6 +485,17 @@ async def test_who_watches_sees_the_table_and_gets_the_next_seat(room_host: Room
     assert_all_cards_are_there(t.room)
 
 
+async def test_a_seat_that_is_added_goes_to_who_watches(room_host: RoomHost) -> None:
+    t: GameRoom = room_host.room(Cards)
+    ann = await t.connect("ann")
+    await room_host.wait(ann.call(Resize(seats=2)))
+    others = [await t.connect(f"p{number}") for number in range(1, t.room.max_players)]
+    await room_host.wait(ann.call(Resize(seats=4)))  # the room is full: there is no place for a bot
+    await t.tick()
+    assert [len(other.entities.mine(Seat)) for other in others] == [1, 1, 1, *[0] * 12]
+    assert t.errors == []
+
+
 async def test_a_crash_in_mid_game_loses_nothing(room_host: RoomHost) -> None:
     t, ann, bob = await duel(room_host)
     await room_host.wait(ann.call(Play(card="2H")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,22 @@ def assert_nothing_cut_off(page: Page) -> None:
     assert cut == []
 
 
+def assert_all_in_view(page: Page) -> None:
+    """What a player needs is in the window, without scrolling, and none of it covers another."""
+    parts = "#others .seat, #lobby, #piles, .notice, #me, #hand"
+    boxes = page.locator(parts).evaluate_all(
+        """all => (scrollTo(0, 0), all).filter((each) => each.checkVisibility() && each.clientHeight)
+            .map((each) => [each.id || each.className, each.getBoundingClientRect()])"""
+    )
+    height = page.evaluate("innerHeight")
+    for name, box in boxes:
+        assert box["top"] >= 0, name
+        assert box["bottom"] <= height, name
+    for (name, box), (other, over) in combinations(boxes, 2):
+        is_beside = box["right"] <= over["left"] or over["right"] <= box["left"]
+        assert is_beside or box["bottom"] <= over["top"] or over["bottom"] <= box["top"], (name, other)
+
+
 def keep_screenshots(page: Page, artifacts: Path, name: str) -> None:
     page.evaluate("scrollTo(0, 0)")
     for scheme in ("light", "dark"):
@@ -193,33 +210,47 @@ def test_a_card_that_does_not_fit_is_refused_with_a_notice(visit: Visit) -> None
             break
         move(player)
     held = hand(player)
+    for width, height in ((1280, 800), (375, 667)):
+        player.set_viewport_size({"width": width, "height": height})
+        player.locator("#stock").click()
+        expect(player.locator(".notice")).to_have_text("You have a card that fits: play it.")
+        assert_all_in_view(player)
     player.locator("#hand .unfit").first.click(position={"x": 8, "y": 60})
     expect(player.locator(".notice")).to_have_text("That card fits neither the suit nor the rank.")
     assert hand(player) == held
 
 
 def test_a_game_is_won_and_another_begins(visit: Visit, artifacts: Path) -> None:
-    ann, bob = visit("won", "Ann"), visit("won", "Bob", 375, 812, is_phone=True)
-    lay_table(ann, 2)
-    begin(ann, bob)
+    players = {name: visit("won", name) for name in ("Ann", "Bob", "Cid")}
+    players["Dan"] = visit("won", "Dan", 375, 812, is_phone=True)
+    pages = list(players.values())
+    begin(*pages)
     for _ in range(400):
-        player = next_on_turn([ann, bob])
+        player = next_on_turn(pages)
         if player is None:
             break
+        if len(hand(player)) == 1:
+            for page in pages:
+                page.locator("#stock").click(trial=page is player)
         move(player)
-    expect(ann.locator("#lobby")).to_be_visible()
-    winner, loser = (ann, bob) if not hand(ann) else (bob, ann)
-    name = "Ann" if winner is ann else "Bob"
-    expect(winner.get_by_role("heading", name="You win!")).to_be_visible()
-    expect(loser.get_by_role("heading", name=f"{name} wins!")).to_be_visible()
-    expect(loser.locator("#others .note")).to_have_text("1 win")
-    for page, size in ((ann, "1280"), (bob, "375")):
+    for page in pages:
+        expect(page.locator("#lobby")).to_be_visible()
+        expect(page.locator(".notice")).to_be_hidden(timeout=1_000)
+    winner = next(name for name, page in players.items() if not hand(page))
+    for name, page in players.items():
+        title = "You win!" if name == winner else f"{winner} wins!"
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
         assert_nothing_cut_off(page)
-        keep_screenshots(page, artifacts, f"won-{size}")
-    for page in (ann, bob):
+        if name != "Dan":
+            assert_all_in_view(page)
+        if name != winner:
+            expect(page.locator("#others .note", has_text="1 win")).to_have_count(1)
+    keep_screenshots(players["Ann"], artifacts, "won-1280")
+    keep_screenshots(players["Dan"], artifacts, "won-375")
+    for page in pages:
         page.get_by_role("button", name="Play again").click()
-    for page in (ann, bob):
-        expect(page.locator("#hand li")).to_have_count(7)
+    for page in pages:
+        expect(page.locator("#hand li")).to_have_count(5)
 
 
 def test_who_comes_late_by_the_second_link_gets_a_bots_cards(
@@ -250,6 +281,24 @@ def test_who_watches_sees_the_table_and_no_hand(visit: Visit) -> None:
     expect(eve.locator("#top-card")).to_have_attribute("data-card", str(top))
     eve.locator("#stock").click()
     expect(eve.locator(".notice")).to_have_text("It is not your turn.")
+
+
+def test_who_watches_tells_guests_apart_and_is_told_of_a_seat(visit: Visit) -> None:
+    guests = [visit("guests", "") for _ in range(4)]
+    eve = visit("guests", "", 375, 667, is_phone=True)
+    expect(eve.locator("#me")).to_contain_text("You get a seat when a player leaves")
+    begin(*guests)
+    names = eve.locator("#others .name")
+    assert len(set(names.all_text_contents())) == 4
+    for width, height in ((1280, 800), (375, 667)):
+        eve.set_viewport_size({"width": width, "height": height})
+        assert names.evaluate_all("all => all.every((each) => each.scrollWidth <= each.clientWidth)")
+        eve.locator("#stock").click()
+        expect(eve.locator(".notice")).to_have_text("It is not your turn.")
+        assert_all_in_view(eve)
+    guests[3].close()
+    expect(eve.locator(".notice")).to_have_text("You have a seat now, and play.", timeout=20_000)
+    expect(eve.locator("#hand li").first).to_be_visible()
 
 
 def test_all_can_be_done_with_the_keyboard(visit: Visit) -> None:

@@ -15,10 +15,11 @@ const lobby = find("#lobby");
 const readyList = find("#ready-list");
 const ready = find<HTMLButtonElement>("#ready");
 const size = find("#size");
+const hint = find("#size .hint");
 
 export function setUpLobby({ setReady, resize }: LobbyActions): void {
   ready.addEventListener("click", () =>
-    setReady(ready.getAttribute("aria-pressed") !== "true"),
+    setReady(ready.dataset["ready"] !== "true"),
   );
   for (let seats = MIN_SEATS; seats <= MAX_SEATS; seats++) {
     const button = make("button", "quiet small", String(seats));
@@ -26,7 +27,7 @@ export function setUpLobby({ setReady, resize }: LobbyActions): void {
     button.dataset["seats"] = String(seats);
     button.setAttribute("aria-label", `${seats} seats`);
     button.addEventListener("click", () => resize(seats as Seats));
-    size.append(button);
+    size.insertBefore(button, hint);
   }
 }
 
@@ -49,9 +50,9 @@ export function showLobby(
   players.forEach((player, index) => showRow(rows[index]!, player));
   ready.hidden = me === undefined;
   const isReady = me?.isReady ?? false;
-  setAttribute(ready, "aria-pressed", String(isReady));
+  ready.dataset["ready"] = String(isReady);
   ready.classList.toggle("quiet", isReady);
-  setText(ready, isReady ? "Not ready yet" : won ? "Play again" : "I am ready");
+  setText(ready, isReady ? "Cancel ready" : won ? "Play again" : "I am ready");
   size.hidden = me === undefined;
   for (const button of size.querySelectorAll("button"))
     setAttribute(
@@ -71,9 +72,8 @@ function titleOf(won: Player | undefined): string {
 }
 
 function textOf(players: readonly Player[], me: Player | undefined): string {
-  if (me === undefined) return "You watch. The next free seat is yours.";
   const waiting = players.filter(({ isReady }) => !isReady);
-  if (!me.isReady)
+  if (me?.isReady === false)
     return waiting.length > 1
       ? "The cards are dealt when everyone is ready."
       : "Everyone waits for you.";

@@ -13,7 +13,7 @@ import { fits } from "./cards.js";
 import { find, setText } from "./dom.js";
 import { setUpHand, showHand } from "./hand.js";
 import { hideLobby, setUpLobby, showLobby } from "./lobby.js";
-import { announce, notice } from "./notices.js";
+import { announce, clearNotice, notice } from "./notices.js";
 import {
   hideOverlay,
   showClosed,
@@ -40,6 +40,9 @@ import { askSuit, newsOf, setUpTable, showOthers, showPiles } from "./table.js";
 
 /** After this long without a word from a server, the page says that it has none. */
 const SAY_NO_ANSWER_MS = 5_000;
+/** For who watches: the room gives seats away in this way alone (seating.py). */
+const HOW_TO_GET_A_SEAT =
+  "You get a seat when a player leaves or a seat is added.";
 const CLOCK_EVERY_MS = 250;
 /** The code of a call that the room refused, in its own words. */
 const REJECTED = 422;
@@ -56,12 +59,17 @@ const room: Room = new RoomClient({
 const noAnswer = setTimeout(showNoAnswer, SAY_NO_ANSWER_MS);
 let wasIn = false;
 let saidNews = "";
+let phase = "";
+let isWatching = false;
 
 /** Make a call. What it changed is shown by the update that comes with its reply; a refusal is a notice. */
 function ask(call: () => Promise<unknown>): void {
   if (room.status !== "open") return;
+  clearNotice();
+  const before = phase;
   call().catch((error: unknown) => {
     if (!(error instanceof PlayhallError)) throw error;
+    if (phase !== before) return;
     notice(
       error.code === REJECTED
         ? error.message
@@ -79,7 +87,11 @@ function show(): void {
     isOnTurn &&
     !table.naming &&
     !room.private.cards.some((card) => fits(card, table));
-  find(".table").classList.toggle("is-bare", table.top === "");
+  if (table.phase !== phase) clearNotice();
+  phase = table.phase;
+  const view = find(".table").classList;
+  view.toggle("is-bare", table.top === "");
+  view.toggle("is-watching", me === undefined);
   showOthers(players);
   showPiles(table, mustDraw);
   askSuit(isOnTurn && table.naming);
@@ -101,6 +113,9 @@ function showMe(me: Player | undefined, mustDraw: boolean): void {
   const { naming } = room.state;
   const todo = naming ? "Name a suit" : mustDraw ? "Draw a card" : "Your turn";
   setText(find("#me-turn"), me?.isOnTurn ? todo : "");
+  setText(find("#me-hint"), me === undefined ? HOW_TO_GET_A_SEAT : "");
+  if (isWatching && me !== undefined) notice("You have a seat now, and play.");
+  isWatching = me === undefined;
 }
 
 function showNews(players: readonly Player[]): void {

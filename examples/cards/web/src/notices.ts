@@ -1,18 +1,21 @@
-// Short notices: what the room refused, and why.
+// Short notices, one at a time: what the room refused, and why.
 
-import { find, make, setText } from "./dom.js";
+import { find, setText } from "./dom.js";
 
 const SHOWN_MS = 4_000;
-const MOST = 3;
 
-const notices = find("#notices");
+const shown = find("#notice");
+let clearing: ReturnType<typeof setTimeout>;
 
-/** Say something for a few seconds. */
+/** Say something for a few seconds, in place of what happened last. */
 export function notice(text: string): void {
-  const shown = make("p", "notice", text);
-  notices.append(shown);
-  while (notices.children.length > MOST) notices.firstElementChild!.remove();
-  setTimeout(() => shown.remove(), SHOWN_MS);
+  clearTimeout(clearing);
+  setText(shown, text);
+  clearing = setTimeout(clearNotice, SHOWN_MS);
+}
+
+export function clearNotice(): void {
+  setText(shown, "");
 }
 
 /** For those who hear the page. */

@@ -30,12 +30,14 @@ export function showPlayers(players: readonly Listed[]): void {
   });
 }
 
-/** Let the player change the name. The room keeps it, and cuts it to its length; so does this, between characters. */
+/** Let the player change the name. The room keeps it, and would cut what is longer than the field allows. */
 export function editName(changed: (name: string) => void): void {
   const save = (): void => {
-    const name = (input.value = fitted(input.value));
-    changed(name);
+    input.value = input.value.trim();
+    changed(input.value);
   };
+  input.maxLength = NAME_LENGTH;
+  setText(find("#name-hint"), `At most ${NAME_LENGTH} characters.`);
   find<HTMLFormElement>("#name-form").addEventListener("submit", (event) => {
     event.preventDefault();
     save();
@@ -48,15 +50,6 @@ export function editName(changed: (name: string) => void): void {
 export function showName(name: string): void {
   if (document.activeElement !== input && input.value !== name)
     input.value = name;
-}
-
-function fitted(text: string): string {
-  let name = "";
-  for (const { segment } of new Intl.Segmenter().segment(text.trim())) {
-    if ([...name, ...segment].length > NAME_LENGTH) break;
-    name += segment;
-  }
-  return name.trimEnd();
 }
 
 /** The button that gives out the room's address. */

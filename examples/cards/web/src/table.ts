@@ -7,6 +7,8 @@ import { winsOf, type Player } from "./players.js";
 
 /** More backs than this are told by their number alone. */
 const MOST_BACKS = 10;
+/** Longer names are written smaller. "Guest" and the end of an id is no longer. */
+const LONG_NAME = 10;
 
 export interface TableActions {
   readonly draw: () => void;
@@ -64,7 +66,9 @@ function showSeat(seat: HTMLElement, player: Player): void {
   seat.classList.toggle("is-away", isAway);
   setAttribute(seat, "aria-current", isOnTurn ? "true" : null);
   setText(seat.querySelector(".initial")!, [...name][0]?.toUpperCase() ?? "");
-  setText(seat.querySelector(".name")!, name);
+  const label = seat.querySelector(".name")!;
+  setText(label, name);
+  label.classList.toggle("long", name.length > LONG_NAME);
   setText(seat.querySelector(".note")!, noteOn(player));
   const backs = seat.querySelector<HTMLElement>(".backs")!;
   const count = Math.min(cards, MOST_BACKS);
@@ -72,9 +76,9 @@ function showSeat(seat: HTMLElement, player: Player): void {
   keep(backs, [...keys, "count"], (key) =>
     key === "count" ? make("b", "count") : make("span", "back"),
   );
-  const label = backs.querySelector(".count")!;
-  setText(label, String(cards));
-  setAttribute(label, "aria-label", cards === 1 ? "1 card" : `${cards} cards`);
+  const number = backs.querySelector(".count")!;
+  setText(number, String(cards));
+  setAttribute(number, "aria-label", cards === 1 ? "1 card" : `${cards} cards`);
 }
 
 function noteOn(player: Player): string {

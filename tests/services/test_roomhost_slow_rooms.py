@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from tests.support.processes import Processes, ServiceProcess
 from tests.support.room_hosts import GAME, Pod, Shard, make_build, new_uid
 
@@ -66,6 +65,10 @@ async def test_a_room_that_is_slower_than_its_ticks_keeps_its_grant_and_lets_oth
     assert router.updates[slow_link] - updates > LASTS_S
     assert after["tick"] - before["tick"] > RATE * took_s / 2
     await pod.everything_durable(process)
+    told = supervisor.log_lines("room_slow")
+    assert {(line["room_uid"], line["hook"]) for line in told} == {(slow, "on_tick")}
+    assert "ms of the 50 ms of a tick" in told[0]["reason"]
+    assert len(told) <= 3, "it is told of once in ten seconds"
     assert supervisor.log_lines("room_lost") == []
     assert supervisor.log_lines("shard_silent") == []
     assert (await pod.start(process, slow, has_state=True)).started.generation == slow_generation

@@ -151,7 +151,7 @@ async def test_a_blocked_loop_costs_the_process_and_a_strike_for_the_room(
     await router.until(lambda: router.broke)
     await pod.until_state(lambda state: not state.processes)
     (line,) = supervisor.log_lines("process_stuck")
-    assert (line["room_uid"], line["call"]) == (bad, "frame")
+    assert (line["room_uid"], line["call"]) == (bad, "on_message")
     assert "game.py" in line["stack"]
     assert "on_message" in line["stack"]
     await pod.room_status(good, DEAD)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -39,9 +40,16 @@ class _Pending:
 class Hooks:
     """The hooks of one room that are running or waiting."""
 
-    def __init__(self, emit: Callable[[Output], None], profile: Profile | None = None) -> None:
+    def __init__(
+        self,
+        emit: Callable[[Output], None],
+        profile: Profile | None = None,
+        on_hook: Callable[[str], object] | None = None,
+    ) -> None:
+        """`on_hook` hears a hook's name as it begins, and "" as it returns."""
         self._emit = emit
         self._profile = profile
+        self._on_hook = on_hook
         self._pending: dict[int, _Pending] = {}
         self._of_link: dict[int, int] = {}
         self._next_token = 1
@@ -86,7 +94,7 @@ class Hooks:
         """Call room code that answers: `then` gets what it returned, or what its awaitable came to."""
         self._depth += 1
         try:
-            got = call() if self._profile is None else self._timed(hook, call, self._profile)
+            got = self._call(hook, call)
         except (KeyboardInterrupt, GeneratorExit):
             raise  # these end whoever runs the room, and are not the hook's
         except BaseException as error:
@@ -103,6 +111,19 @@ class Hooks:
     def defer(self, call: Callable[[], None]) -> None:
         """Call when no hook is on the stack: now, or as soon as the outermost has returned."""
         self._deferred.append(call)
+        self._run_deferred()
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """What is deferred meanwhile waits until this ends: for what must be done in one go, and asks room code.
+
+        Room code that is asked so may defer too (`request_hibernate` in an interest's `sees`).
+        """
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
         self._run_deferred()
 
     def settle(self, token: int, error: BaseException | None, result: Any = None) -> None:
@@ -136,6 +157,15 @@ class Hooks:
         self._take(token)
         self._emit(CancelOut(token))
 
+    def _call(self, hook: str, call: Callable[[], Any]) -> Any:
+        if self._on_hook is None:
+            return call() if self._profile is None else self._timed(hook, call, self._profile)
+        self._on_hook(hook)
+        try:
+            return call() if self._profile is None else self._timed(hook, call, self._profile)
+        finally:
+            self._on_hook("")
+
     def _timed(self, hook: str, call: Callable[[], Any], profile: Profile) -> Any:
         with profile.timing(hook):
             got = call()
@@ -146,7 +176,7 @@ class Hooks:
         self._pending[token] = pending
         if pending.link is not None:
             self._of_link[pending.link] = self._of_link.get(pending.link, 0) + 1
-        self._emit(AwaitOut(token, awaitable, pending.timeout_s))
+        self._emit(AwaitOut(token, awaitable, pending.timeout_s, pending.hook))
 
     def _take(self, token: int) -> _Pending | None:
         pending = self._pending.pop(token, None)

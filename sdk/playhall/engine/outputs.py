@@ -152,6 +152,8 @@ class AwaitOut:
     token: int
     awaitable: Awaitable[Any]
     timeout_s: float
+    hook: str
+    """Whose it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ The process writes; the supervisor reads. Nothing locks: the supervisor believes
 loop has not turned for seconds, and then nobody writes. Times are CLOCK_MONOTONIC, which all processes of a
 machine share.
 
-    beats u64 | since f64 | inside u8 | room_uid 26 | generation u64 | call 16 | shard address 128
+    beats u64 | since f64 | inside u8 | room_uid 26 | generation u64 | call 16 | shard address 128 | hook 64
 """
 
 from __future__ import annotations
@@ -19,22 +19,32 @@ __all__ = ["CULPRIT_BYTES", "Culprit", "PulseReader", "PulseWriter", "create_pag
 
 _SIZE = mmap.PAGESIZE
 _HEAD = struct.Struct("<Qd")
-_CULPRIT = struct.Struct("<B26sQ16s128s")
+_CULPRIT = struct.Struct("<B26sQ16s128s64s")
+_HOOK_BYTES = 64
+_MAX_HOOKS = 10_000
 _INSIDE_AT = _HEAD.size
 _BEATS = struct.Struct("<Q")
 _SINCE = struct.Struct("<d")
 CULPRIT_BYTES = _CULPRIT.size
+_HOOK_AT = _INSIDE_AT + CULPRIT_BYTES - _HOOK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """Whose code a loop is in: a room, the call it is in, and since when."""
+    """Whose code a loop is in: a room, the call into its core, the hook in that, and since when."""
 
     room_uid: str
     generation: int
     call: str
     shard_address: str
+    hook: str
+    """Empty: none runs; it is the engine at work."""
     since: float
+
+    @property
+    def what(self) -> str:
+        """The name to tell the room's author."""
+        return self.hook or self.call
 
 
 def create_page() -> int:
@@ -46,17 +56,18 @@ def create_page() -> int:
 
 def culprit_bytes(room_uid: str, generation: int, call: str, shard_address: str) -> bytes:
     """What `enter` writes, made once for each room and call."""
-    return _CULPRIT.pack(1, room_uid.encode(), generation, call.encode(), shard_address.encode())
+    return _CULPRIT.pack(1, room_uid.encode(), generation, call.encode(), shard_address.encode(), b"")
 
 
 class PulseWriter:
     """The process's side. Cheap enough to be called around every call into a room."""
 
-    __slots__ = ("_beats", "_page")
+    __slots__ = ("_beats", "_hooks", "_page")
 
     def __init__(self, fd: int) -> None:
         self._page = mmap.mmap(fd, _SIZE)
         self._beats = 0
+        self._hooks: dict[str, bytes] = {"": bytes(_HOOK_BYTES)}
 
     def beat(self) -> None:
         """The loop turns."""
@@ -67,6 +78,15 @@ class PulseWriter:
         """Room code is about to run."""
         _SINCE.pack_into(self._page, 8, now)
         self._page[_INSIDE_AT : _INSIDE_AT + CULPRIT_BYTES] = culprit
+
+    def hook(self, name: str) -> None:
+        """A hook or call of this name begins to run; "": it has returned."""
+        marks = self._hooks.get(name)
+        if marks is None:
+            marks = name.encode(errors="replace")[:_HOOK_BYTES].ljust(_HOOK_BYTES, b"\0")
+            if len(self._hooks) < _MAX_HOOKS:
+                self._hooks[name] = marks
+        self._page[_HOOK_AT : _HOOK_AT + _HOOK_BYTES] = marks
 
     def leave(self) -> None:
         """Room code has returned."""
@@ -89,11 +109,11 @@ class PulseReader:
 
     def culprit(self) -> Culprit | None:
         """Whose code runs, or ran when the process died; None where it is nobody's."""
-        inside, uid, generation, call, shard = _CULPRIT.unpack_from(self._page, _INSIDE_AT)
+        inside, uid, generation, call, shard, hook = _CULPRIT.unpack_from(self._page, _INSIDE_AT)
         if not inside:
             return None
         (since,) = _SINCE.unpack_from(self._page, 8)
-        return Culprit(_text(uid), generation, _text(call), _text(shard), since)
+        return Culprit(_text(uid), generation, _text(call), _text(shard), _text(hook), since)
 
 
 def _text(padded: bytes) -> str:

@@ -53,6 +53,7 @@ from playhall_roomhost.attach import LINK_MASK, AttachStream, Clock, split, stre
 from playhall_roomhost.log_limit import LogLimit
 from playhall_roomhost.pulse import PulseWriter, culprit_bytes
 from playhall_roomhost.scheduler import Scheduler, Tick
+from playhall_roomhost.slow_calls import SlowCalls
 from playhall_roomhost.statestore_client import ShardClient
 
 __all__ = ["RunningRoom", "Surroundings", "ended_down"]
@@ -121,6 +122,7 @@ class RunningRoom:
         generation: int,
         shard: ShardClient,
         surroundings: Surroundings,
+        slow_calls: SlowCalls,
     ) -> None:
         self.core = core
         self.identity = identity
@@ -141,6 +143,8 @@ class RunningRoom:
         self._last_version = 0
         self._durable_moved = asyncio.Event()
         self._log_limit = LogLimit(time.monotonic())
+        self._slow_calls = slow_calls
+        self._step_at = 0.0
         self._log = log.bind(
             project=identity.project, room=identity.room_id, room_uid=identity.room_uid, generation=generation
         )
@@ -239,6 +243,7 @@ class RunningRoom:
             meters.ticks_late.labels(self.identity.room_type).inc()
         if due.skipped:
             meters.ticks_skipped.labels(self.identity.room_type).inc(due.skipped)
+            self._slow_calls.skip(due.skipped)
         began = time.perf_counter()
         self._run("tick", self.core.tick)
         self._tick_seconds.observe(time.perf_counter() - began)
@@ -294,7 +299,23 @@ class RunningRoom:
             return
         finally:
             pulse.leave()
+        self._look_if_slow(call, now.mono)
         self._carry_out(now)
+
+    def _look_if_slow(self, call: str, began: float) -> None:
+        """Warn of a room whose code takes longer than its ticks. How long it takes to start is its own."""
+        now = time.monotonic()
+        if now - began <= self._slow_calls.tick_s or self._status is Status.STARTING:
+            return
+        slowness = self._slow_calls.ended(call, began, now)
+        if slowness is not None:
+            self._log.warning(
+                "room_slow",
+                tick=self.core.tick_number,
+                hook=slowness.hook,
+                reason=str(slowness),
+                skipped=slowness.skipped,
+            )
 
     def _mark(self, call: str) -> bytes:
         return culprit_bytes(self.identity.room_uid, self.generation, call, self.shard.address)
@@ -387,15 +408,21 @@ class RunningRoom:
         self.shard.base(self.identity.room_uid, self.generation, out, now.mono)
 
     def _await(self, out: AwaitOut, _now: Now) -> None:
-        pulse, mark = self._around.pulse, self._marks["await"]
-        steps = run_marked(out.awaitable, lambda: pulse.enter(mark, time.monotonic()), self._stepped)
+        steps = run_marked(out.awaitable, partial(self._steps, out.hook), partial(self._stepped, out.hook))
         task = asyncio.get_running_loop().create_task(as_coroutine(steps))
         self._awaits[out.token] = task
         task.add_done_callback(partial(self._settled, out.token))
 
-    def _stepped(self) -> None:
+    def _steps(self, hook: str) -> None:
+        """Room code's coroutine runs on."""
+        self._step_at = time.monotonic()
+        self._around.pulse.enter(self._marks["await"], self._step_at)
+        self._around.pulse.hook(hook)
+
+    def _stepped(self, hook: str) -> None:
         """A step of room code's coroutine is done; it may have sent something."""
         self._around.pulse.leave()
+        self._look_if_slow(hook, self._step_at)
         if self._status is not Status.STOPPED and not self.over.is_set():
             self._carry_out(_now())
         self._around.soon()

@@ -18,6 +18,7 @@ from playhall.engine.outputs import RoomIdentity, Status, WakeInfo, WakeReason
 from playhall_common.errors import ApiError
 from playhall_roomhost.build import LoadedBuild
 from playhall_roomhost.room import RunningRoom, Surroundings
+from playhall_roomhost.slow_calls import SlowCalls
 from playhall_roomhost.statestore_client import Granted, ShardClient
 
 __all__ = ["Rooms", "wake_reason"]
@@ -147,6 +148,7 @@ class Rooms:
             request.room_type,
             request.join_code if request.HasField("join_code") else None,
         )
+        slow_calls = SlowCalls(1 / room_class.tick_rate, self._around.pulse)
         core = RoomCore(
             room_class,
             identity=identity,
@@ -154,8 +156,9 @@ class Rooms:
             max_players=request.max_players,
             idle_s=request.idle_s or IDLE_S,
             clock=self._clock,
+            on_hook=slow_calls.hook,
         )
-        room = RunningRoom(core, identity, generation, shard, self._around)
+        room = RunningRoom(core, identity, generation, shard, self._around, slow_calls)
         self._hold(room)
         shard.add(request.room_uid, generation)
         room.start(outcome.stored, _wake_info(request, outcome.grant))

@@ -282,7 +282,7 @@ class Supervisor:
             "process_ended", host_id=child.host_id, pid=child.pid, exit_code=code
         )
         if culprit is not None:
-            self._run(self._strike(child, culprit, f"the process ended with {code} in {culprit.call}"))
+            self._run(self._strike(child, culprit, f"the process ended with {code} in {culprit.what}"))
         child.close()
         self._publish()
 
@@ -350,12 +350,12 @@ class Supervisor:
             pid=child.pid,
             stack=stack,
             room_uid=culprit.room_uid if culprit else None,
-            call=culprit.call if culprit else None,
+            call=culprit.what if culprit else None,
             generation=culprit.generation if culprit else None,
         )
         child.kill()
         if culprit is not None:
-            text = f"{culprit.call} blocked the loop for {self._config.stuck_s:g} s\n{stack}"
+            text = f"{culprit.what} blocked the loop for {self._config.stuck_s:g} s\n{stack}"
             await self._strike(child, culprit, text)
 
     def _name_stopped(self, child: Child, culprit: Culprit) -> None:

@@ -56,10 +56,23 @@ def test_what_ends_the_caller_is_not_the_hooks(outcome: Outcome, error: BaseExce
     assert outcome.ends == []
 
 
+def test_hooks_say_which_runs_and_when_it_returns() -> None:
+    heard: list[str] = []
+    hooks = Hooks(lambda output: None, on_hook=heard.append)
+
+    def fail() -> None:
+        heard.append("in it")
+        raise ValueError
+
+    for name in ("on_tick", "call dig"):
+        hooks.run(name, fail, lambda error: heard.append("told"), mono=0.0, timeout_s=10.0)
+    assert heard == ["on_tick", "in it", "", "told", "call dig", "in it", "", "told"]
+
+
 def test_an_awaitable_is_handed_out_and_settles_once(outcome: Outcome) -> None:
     awaitable = wait()
     outcome.run(lambda: awaitable)
-    assert outcome.outputs == [AwaitOut(1, awaitable, 10.0)]
+    assert outcome.outputs == [AwaitOut(1, awaitable, 10.0, "hook")]
     assert (outcome.ends, len(outcome.hooks), outcome.hooks.next_deadline) == ([], 1, 10.0)
     outcome.hooks.settle(1, None)
     outcome.hooks.settle(1, ValueError())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -53,7 +54,13 @@ def test_the_page_tells_beats_and_whose_code_runs() -> None:
     assert reader.beats() != before
     assert reader.culprit() is None
     writer.enter(culprit_bytes("01M8PKXT20EYZK751SZAHMR6GM", 7, "tick", "unix:/run/shard.sock"), 12.5)
-    expected = Culprit("01M8PKXT20EYZK751SZAHMR6GM", 7, "tick", "unix:/run/shard.sock", 12.5)
+    expected = Culprit("01M8PKXT20EYZK751SZAHMR6GM", 7, "tick", "unix:/run/shard.sock", "", 12.5)
+    assert (reader.culprit(), expected.what) == (expected, "tick")
+    writer.hook("call dig")
+    named = replace(expected, hook="call dig")
+    assert (reader.culprit(), named.what) == (named, "call dig")
+    writer.hook("a name that is longer than what fits on the page, which is cut to that")
+    writer.hook("")
     assert reader.culprit() == expected
     writer.leave()
     assert reader.culprit() is None

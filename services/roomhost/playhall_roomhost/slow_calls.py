@@ -1,0 +1,80 @@
+"""Which hook of a room makes it slow: what takes longer than a tick, so that ticks are skipped.
+
+A sans-IO core but for the clock that times hooks. One long call is no news; half a second lost within ten
+is, and is told once in ten.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from playhall_roomhost.pulse import PulseWriter
+
+__all__ = ["LOST_S", "WINDOW_S", "SlowCalls", "Slowness"]
+
+WINDOW_S = 10.0
+LOST_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """What to warn of: the hook or call that took the longest, and how many ticks were skipped meanwhile."""
+
+    hook: str
+    took_s: float
+    tick_s: float
+    skipped: int
+
+    def __str__(self) -> str:
+        took, tick = round(self.took_s * 1000), round(self.tick_s * 1000)
+        return f"{self.hook} takes {took} ms of the {tick} ms of a tick; ticks are skipped"
+
+
+class SlowCalls:
+    """Those of one room, which ticks every `tick_s`."""
+
+    __slots__ = (
+        "_began", "_hook", "_longest", "_lost_s", "_pulse", "_skipped", "_slow", "_told_at", "_window_at",
+        "tick_s",
+    )  # fmt: skip
+
+    def __init__(self, tick_s: float, pulse: PulseWriter) -> None:
+        self.tick_s = tick_s
+        self._pulse = pulse
+        self._hook = ""
+        self._began = 0.0
+        self._slow = ("", 0.0, 0.0)
+        """The last slow hook: its name, when it began, how long it took."""
+        self._window_at = self._told_at = float("-inf")
+        self._lost_s = 0.0
+        self._skipped = 0
+        self._longest = ("", 0.0)
+
+    def hook(self, name: str) -> None:
+        """A hook of this name begins; "": it has returned. Marks it on the pulse page."""
+        self._pulse.hook(name)
+        now = time.monotonic()
+        if name:
+            self._hook, self._began = name, now
+        elif now - self._began > self.tick_s:
+            self._slow = (self._hook, self._began, now - self._began)
+
+    def skip(self, ticks: int) -> None:
+        """So many ticks were given up."""
+        self._skipped += ticks
+
+    def ended(self, call: str, began: float, now: float) -> Slowness | None:
+        """A call into the core took longer than a tick. Returns what to warn of, if it is time to."""
+        took_s = now - began
+        if now - self._window_at > WINDOW_S:
+            self._window_at, self._lost_s, self._skipped, self._longest = now, 0.0, 0, ("", 0.0)
+        self._lost_s += took_s - self.tick_s
+        hook, hook_began, hook_s = self._slow
+        named = (hook, hook_s) if hook_began >= began and hook_s > took_s / 2 else (call, took_s)
+        self._longest = max(self._longest, named, key=lambda each: each[1])
+        if self._lost_s < LOST_S or now - self._told_at < WINDOW_S:
+            return None
+        self._window_at, self._told_at = float("-inf"), now
+        hook, longest_s = self._longest
+        return Slowness(hook, longest_s, self.tick_s, self._skipped)

@@ -1,0 +1,64 @@
+"""What is told of a room whose code takes longer than its ticks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from playhall_roomhost.pulse import PulseWriter, create_page
+from playhall_roomhost.slow_calls import WINDOW_S, SlowCalls, Slowness
+
+
+@pytest.fixture
+def slow_calls() -> Iterator[SlowCalls]:
+    page = create_page()
+    yield SlowCalls(0.05, PulseWriter(page))
+    os.close(page)
+
+
+def told(slow_calls: SlowCalls, took_s: float, seconds: float) -> list[tuple[float, Slowness]]:
+    """What is told, and when, of a room whose calls follow each other."""
+    found, now = [], 0.0
+    while now < seconds:
+        slow_calls.skip(1)
+        slowness = slow_calls.ended("tick", now, now + took_s)
+        now += took_s
+        if slowness is not None:
+            found.append((now, slowness))
+    return found
+
+
+def test_a_slow_room_is_told_of_soon_and_then_once_in_ten_seconds(slow_calls: SlowCalls) -> None:
+    found = told(slow_calls, 0.12, 60.0)
+    assert found[0][0] < 2.0
+    assert len(found) == pytest.approx(60 / WINDOW_S, abs=1)
+    first = found[0][1]
+    assert (first.hook, first.skipped) == ("tick", 7)
+    assert str(first) == "tick takes 120 ms of the 50 ms of a tick; ticks are skipped"
+
+
+def test_a_little_over_or_once_is_not_told(slow_calls: SlowCalls) -> None:
+    assert told(slow_calls, 0.051, 60.0) == []
+    assert slow_calls.ended("tick", 100.0, 100.4) is None
+    assert slow_calls.ended("tick", 200.0, 200.4) is None
+    assert slow_calls.ended("frame", 300.0, 300.6) is not None
+
+
+def test_the_hook_that_took_the_time_is_named(slow_calls: SlowCalls, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([10.0, 10.6, 20.0, 20.06])
+    monkeypatch.setattr("playhall_roomhost.slow_calls.time.monotonic", lambda: next(times))
+    slow_calls.hook("call dig")
+    slow_calls.hook("")
+    slowness = slow_calls.ended("frame", 10.0, 10.7)
+    assert slowness is not None
+    assert slowness.hook == "call dig"
+    assert slowness.took_s == pytest.approx(0.6)
+    # A hook of another call is not this one's, and one that took a small part of it is not to blame.
+    slow_calls.hook("on_tick")
+    slow_calls.hook("")
+    for began in (15.0, 20.0):
+        slowness = slow_calls.ended("tick", began, began + 0.8)
+    assert slowness is not None
+    assert slowness.hook == "tick"

@@ -126,7 +126,7 @@ class Bot:
         """Runs when the bot is added, and after each wake."""
 
     def tick(self, room: Any) -> None:
-        """Runs each tick, after owner writes and before the stepper; bots in the order they were added."""
+        """Runs each tick, after owner writes and before `on_tick`; bots in the order they were added."""
 
     # What an author uses.
 
@@ -142,7 +142,8 @@ class Bot:
     def input(self) -> Input | JsonOut:
         """What the stepper gets for this bot: the schema's Input, or JSON where it has none; or None.
 
-        Stays until another is set, and is not saved. Raises TypeError or ValueError for anything else.
+        Steppers are still to come: until then nothing reads it. Stays until another is set, and is not saved.
+        Raises TypeError or ValueError for anything else.
         """
         input: Input | JsonOut = self._input
         return input

@@ -447,7 +447,10 @@ Json = Annotated[T, JSON]
 writable = Annotated[T, WRITABLE]
 """A field that the entity's owner may write from its client: `volume: writable[u8] = 5`."""
 owner_only = Annotated[T, OWNER_ONLY]
-"""A field that is sent to the entity's owner alone: `coins: owner_only[u32] = 0`."""
+"""A field for the entity's owner alone: `coins: owner_only[u32] = 10`. Others hold the type's zero.
+
+Of an entity that nobody owns, it is never sent.
+"""
 
 
 def q8(lo: float, hi: float) -> QuantisedType:

@@ -61,8 +61,9 @@ class Wake:
     """Why a room starts again, and how long it was away.
 
     `elapsed` is seconds from `saved_at` to now, never negative; `saved_at` is the wall-clock time, in seconds
-    since the epoch, of the last thing that was saved. `reason` is "connect", "request", "alarm", "crash",
-    "deploy" or "sleep".
+    since the epoch, of the last thing that was saved. `reason` is "connect" or "request" after hibernation,
+    "crash" also where an error stopped the room, "deploy" after a move to a new build; "sleep" and "alarm" do
+    not happen yet.
     """
 
     elapsed: float

@@ -65,7 +65,7 @@ class Schema(Generic[State, Private]):
         """All of it is optional.
 
         `state` is the kind of shared state, `private` of each player's own, `entities` of everything else, in
-        an order that counts. `calls` are what clients may ask; `input` is the compact input of steppers.
+        an order that counts. `calls` are what clients may ask; `input` is for steppers, still to come.
 
         Raises TypeError for what is listed twice or has one name with another, an abstract kind, shared state
         that is hidden or has writable fields, and calls of types that are no JSON.

@@ -32,6 +32,7 @@ from playhall_roomhost.measure import Sums
 from playhall_roomhost.messages import Bind, Bound, Failed, NewToken, Report
 from playhall_roomhost.pool import Member, Pool
 from playhall_roomhost.pulse import Culprit
+from playhall_roomhost.stack import room_stack
 from playhall_roomhost.statestore_client import strike
 from playhall_roomhost.watchdog import Watchdog
 
@@ -343,12 +344,12 @@ class Supervisor:
         if culprit is not None:
             # Before the kill: to routers that know, the end of the process is no failover of this room.
             self._name_stopped(child, culprit)
-        stack = await child.dump_stack()
+        stack = room_stack(await child.dump_stack())
         log.error(
             "process_stuck",
             host_id=child.host_id,
             pid=child.pid,
-            stack=stack,
+            traceback=stack,
             room_uid=culprit.room_uid if culprit else None,
             call=culprit.what if culprit else None,
             generation=culprit.generation if culprit else None,

@@ -2,14 +2,23 @@
 
 import random
 
-from playhall.room import Connection, Message, Room
+from playhall.room import Connection, Message, Room, Wake
 
 from .shared import SIZE, Board, Dot, Mine, schema
+
+#: How long after a start the dots of those who were here are kept, in seconds.
+RETURN_S = 15
 
 
 class Dots(Room[Board, Mine]):
     schema = schema
     tick_rate = 20
+
+    def __init__(self) -> None:
+        self.missing_until: float | None = None
+
+    def on_wake(self, wake: Wake) -> None:
+        self.missing_until = self.now() + RETURN_S  # after a crash, people are on their way back
 
     def on_join(self, conn: Connection) -> None:
         dot = Dot(x=random.uniform(10, SIZE - 10), y=random.uniform(10, SIZE - 10))
@@ -27,6 +36,13 @@ class Dots(Room[Board, Mine]):
                 self.presence.set(conn.player, name=name.strip()[:24])
             case _:
                 self.log.info("odd message from %s", conn.player)
+
+    def on_tick(self, dt: float) -> None:
+        if self.missing_until is not None and self.now() >= self.missing_until:
+            self.missing_until = None
+            for dot in self.entities.all(Dot):
+                if dot.owner is not None and dot.owner not in self.presence:
+                    self.on_player_leave(dot.owner)  # did not come back: no hook tells of it
 
     def on_player_leave(self, player: str) -> None:
         for dot in self.entities.all(Dot, owner=player):

@@ -3,7 +3,7 @@ import pytest
 from playhall.client import JsonOut
 from playhall.testing import RoomHost
 
-from .room import Dots
+from .room import RETURN_S, Dots
 from .shared import Dot
 
 
@@ -42,6 +42,17 @@ async def test_a_crash_keeps_one_dot_where_it_was(room_host: RoomHost) -> None:
     await alice.reconnected()
     [dot] = alice.entities.all(Dot)
     assert (dot.owner, dot.x, dot.y) == ("alice", 5, 6)
+
+
+async def test_the_dot_of_who_does_not_come_back_goes(room_host: RoomHost) -> None:
+    t = room_host.room(Dots)
+    alice, bob = await t.connect("alice"), await t.connect("bob")
+    bob.cut()
+    await t.crash()
+    await alice.reconnected()
+    assert alice.entities.count(Dot) == 2
+    await t.advance(RETURN_S)
+    assert [dot.owner for dot in alice.entities.all(Dot)] == ["alice"]
 
 
 async def test_a_move_stays_on_the_board(room_host: RoomHost) -> None:

@@ -238,7 +238,7 @@ class Connections:
             return
         if error is None:
             link.state = LinkState.JOINED
-            self._runtime.hooks.defer(lambda: self._joined(link))
+            self._runtime.hooks.defer(lambda: self._joined(link), nests=True)
         else:
             self._runtime.report("on_join", error)
             self._refuse(link, "the room refused the join")

@@ -104,4 +104,4 @@ class Context:
         self._bans.discard(player)
 
     def request_hibernate(self) -> None:
-        self._runtime.hooks.defer(self._hibernate)
+        self._runtime.hooks.defer(self._hibernate, nests=True)

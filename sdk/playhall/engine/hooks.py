@@ -54,7 +54,7 @@ class Hooks:
         self._of_link: dict[int, int] = {}
         self._next_token = 1
         self._depth = 0
-        self._deferred: deque[Callable[[], None]] = deque()
+        self._deferred: deque[tuple[Callable[[], None], bool]] = deque()
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -108,16 +108,20 @@ class Hooks:
             self._depth -= 1
         self._run_deferred()
 
-    def defer(self, call: Callable[[], None]) -> None:
-        """Call when no hook is on the stack: now, or as soon as the outermost has returned."""
-        self._deferred.append(call)
+    def defer(self, call: Callable[[], None], *, nests: bool = False) -> None:
+        """Call when no hook is on the stack: now, or as soon as the outermost has returned.
+
+        What the call itself defers runs after it; before it goes on if it `nests`, as what goes through many
+        steps does. Of those calls that do not, any number may be deferred at once: they leave no frames.
+        """
+        self._deferred.append((call, nests))
         self._run_deferred()
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """What is deferred meanwhile waits until this ends: for what must be done in one go, and asks room code.
+        """What is deferred meanwhile waits until this ends: for what asks room code in the middle.
 
-        Room code that is asked so may defer too (`request_hibernate` in an interest's `sees`).
+        Room code may defer at any time (`request_hibernate` in an interest's `sees`).
         """
         self._depth += 1
         try:
@@ -196,4 +200,9 @@ class Hooks:
 
     def _run_deferred(self) -> None:
         while not self._depth and self._deferred:
-            self._deferred.popleft()()
+            call, nests = self._deferred.popleft()
+            self._depth += not nests
+            try:
+                call()
+            finally:
+                self._depth -= not nests

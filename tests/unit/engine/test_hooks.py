@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from functools import partial
 from typing import Any
 
 import pytest
@@ -135,6 +136,44 @@ def test_what_is_deferred_runs_after_the_outermost_hook(outcome: Outcome) -> Non
     assert order == ["inner", "outer", "deferred"]
     outcome.hooks.defer(lambda: order.append("at once"))
     assert order[-1] == "at once"
+
+
+def test_what_is_deferred_may_be_any_number_of_hooks(outcome: Outcome) -> None:
+    count = 2_000
+    ran: list[int] = []
+
+    def leave(number: int) -> None:
+        outcome.run(lambda: ran.append(number))
+
+    def kick_all() -> None:
+        for number in range(count):
+            outcome.hooks.defer(partial(leave, number))
+
+    outcome.run(kick_all)
+    assert ran == list(range(count))
+
+
+@pytest.mark.parametrize(("nests", "expected"), [(True, [1, "more", 2]), (False, [1, 2, "more"])])
+def test_what_deferred_work_defers_runs_within_it_if_it_nests(
+    outcome: Outcome, nests: bool, expected: list[Any]
+) -> None:
+    order: list[Any] = []
+
+    def work() -> None:
+        order.append(1)
+        outcome.hooks.defer(lambda: order.append("more"))
+        order.append(2)
+
+    outcome.hooks.defer(work, nests=nests)
+    assert order == expected
+
+
+def test_what_is_deferred_while_held_waits_for_the_end(outcome: Outcome) -> None:
+    order: list[str] = []
+    with outcome.hooks.holding():
+        outcome.run(lambda: outcome.hooks.defer(lambda: order.append("deferred")))
+        order.append("held")
+    assert order == ["held", "deferred"]
 
 
 def test_after_stop_nothing_runs(outcome: Outcome) -> None:

@@ -864,3 +864,27 @@ def test_interest_that_changes_the_room_stops_it() -> None:
     driver.tick()
     assert driver.stopped is not None
     assert "are to look, and changed the room" in driver.stopped.error
+
+
+@pytest.mark.parametrize("asked", ["sees", "presence"])
+def test_a_room_that_is_to_hibernate_by_what_looks_does_so_after_the_flush(asked: str) -> None:
+    def sees(room: Any) -> bool:
+        if room.state.moves == 1:
+            room.request_hibernate()
+        return True
+
+    class Ends(Asked):
+        def sees(self, room: Any, conn: Any, entity: Any) -> bool:
+            return sees(room)
+
+    rule = {"sees_presence": lambda self, viewer, entry: sees(self)} if asked == "presence" else {}
+    driver = room_with(Asked() if rule else Ends(), **rule)
+    driver.room.entities.add(Dot())
+    ann, bob = driver.join("ann"), driver.join("bob")
+    driver.tick()
+    driver.room.state.moves = 1
+    driver.tick()
+    for client in (ann, bob):
+        assert client.replica.of_kind(Board)[0] == {"moves": 1}
+        assert client.log[-2:] == ["update", "close"]
+    assert driver.stopped is None

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from tests.support.processes import Processes, ServiceProcess
-from tests.support.room_hosts import GAME, Pod, Shard, make_build, new_uid
+from tests.support.room_hosts import GAME, Pod, Shard, make_build, message_frame, new_uid
 
 SLOW_GAME = GAME.replace(
     "    def on_tick(self, dt):\n",
@@ -21,9 +22,19 @@ SLOW_GAME = GAME.replace(
             time.sleep(0.12)
             self.state.moves += 1
 """,
+).replace(
+    '        if do == "move":\n',
+    """
+        if do == "dawdle":
+            time.sleep(0.12)
+            return
+        if do == "stumble":
+            raise ValueError("a stone")
+        if do == "move":
+""",
 )
-LASTS_S = 11.0
-"""Longer than a shard waits for a holder's heartbeats, and a process for a shard's answers."""
+LASTS_S = 8.0
+"""Longer than a shard waits for a holder's heartbeats."""
 RATE = 20
 
 
@@ -72,3 +83,51 @@ async def test_a_room_that_is_slower_than_its_ticks_keeps_its_grant_and_lets_oth
     assert supervisor.log_lines("room_lost") == []
     assert supervisor.log_lines("shard_silent") == []
     assert (await pod.start(process, slow, has_state=True)).started.generation == slow_generation
+
+
+@pytest.mark.asyncio
+async def test_many_slow_messages_at_once_block_nobody(
+    pod: Pod, supervisor: ServiceProcess, tmp_path: Path
+) -> None:
+    """All together they take longer than the watchdog lets one call block."""
+    process = await pod.prepare(make_build(tmp_path / "build", SLOW_GAME))
+    flooded, quick = new_uid(), new_uid()
+    flood, router = await pod.attach(process, "r1"), await pod.attach(process, "r2")
+    link = await flood.enter(flooded, await pod.started(process, flooded))
+    quick_link = await router.enter(quick, await pod.started(process, quick))
+    before = (await router.ask(quick_link))["tick"]
+    payload = message_frame({"do": "dawdle"})
+    await flood.send(*[pb.Up(link=link, payload=payload)] * 46)
+    answering = asyncio.create_task(flood.ask(link))
+    asked = 0
+    while not answering.done():
+        ticks = (await router.ask(quick_link, timeout_s=4.0))["tick"] - before
+        asked += 1
+    await answering
+    assert asked > 5
+    assert ticks > RATE
+    assert supervisor.log_lines("process_stuck") == []
+    (told,) = supervisor.log_lines("room_slow")
+    assert (told["room_uid"], told["hook"]) == (flooded, "on_message")
+
+
+@pytest.mark.asyncio
+async def test_an_error_that_comes_again_and_again_is_told_once_with_how_often(
+    pod: Pod, supervisor: ServiceProcess, tmp_path: Path
+) -> None:
+    process = await pod.prepare(make_build(tmp_path / "build", SLOW_GAME))
+    uid = new_uid()
+    router = await pod.attach(process)
+    generation = await pod.started(process, uid)
+    link = await router.enter(uid, generation)
+    for _ in range(38):
+        await router.say(link, do="stumble")
+    await router.ask(link)
+    (line,) = supervisor.log_lines("room.hook_failed")
+    assert "a stone" in line["traceback"]
+    await router.leave(link)
+    await pod.hibernate(process, uid, generation)
+    _, again = supervisor.log_lines("room.hook_failed")
+    assert (again["hook"], again["error"]) == ("on_message", "ValueError: a stone")
+    assert again["reason"] == "same error 37 times before the room ended"
+    assert "traceback" not in again

@@ -27,7 +27,7 @@ from playhall_roomhost.room import RunningRoom, ended_down
 from playhall_roomhost.rooms import Rooms
 from playhall_roomhost.scheduler import Scheduler, Tick, Timer
 from playhall_roomhost.statestore_client import ShardClient, Token
-from playhall_roomhost.ticker import Ticker
+from playhall_roomhost.ticker import PASS_S, Ticker, pause_s
 from playhall_roomhost.write_stream import BaseNeeded, Deleted, Durable, Event
 
 __all__ = ["RoomHost"]
@@ -209,12 +209,17 @@ class RoomHost:
                 room.hold(link_number(stream.number, link), stream.held)
             self.soon()
 
-    def upstream(self, stream: AttachStream[RunningRoom], request: pb.AttachRequest) -> None:
-        """A router's batch."""
+    async def upstream(self, stream: AttachStream[RunningRoom], request: pb.AttachRequest) -> None:
+        """A router's batch. Where rooms take long over their frames, others have their turns in between."""
         self.set_token(request.host_token)
         if request.places:
             self._places.offer(stream.number, request.places, time.monotonic())
+        began = time.monotonic()
         for item in request.items:
+            if (took_s := time.monotonic() - began) > PASS_S:
+                self._after()
+                await asyncio.sleep(pause_s(took_s))
+                began = time.monotonic()
             control = item.WhichOneof("control")
             if control is None:
                 room = stream.links.get(item.link)

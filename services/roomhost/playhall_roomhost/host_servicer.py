@@ -73,9 +73,9 @@ class RoomHostServicer(rpc.RoomHostServicer):
         first: pb.AttachRequest,
         request_iterator: AsyncIterator[pb.AttachRequest],
     ) -> None:
-        self._host.upstream(stream, first)
+        await self._host.upstream(stream, first)
         async for request in request_iterator:
-            self._host.upstream(stream, request)
+            await self._host.upstream(stream, request)
 
     async def _write(
         self,

@@ -15,6 +15,7 @@ One long class, because the three endings and what leads to them share all of it
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -52,6 +53,7 @@ from playhall_roomhost.arrivals import NEWCOMERS_WAIT_S, Arrivals, brings_people
 from playhall_roomhost.attach import LINK_MASK, AttachStream, Clock, split, stream_of
 from playhall_roomhost.log_limit import LogLimit
 from playhall_roomhost.pulse import PulseWriter, culprit_bytes
+from playhall_roomhost.repeats import FOLD_S, Repeats
 from playhall_roomhost.scheduler import Scheduler, Tick
 from playhall_roomhost.slow_calls import SlowCalls
 from playhall_roomhost.statestore_client import ShardClient
@@ -143,6 +145,8 @@ class RunningRoom:
         self._last_version = 0
         self._durable_moved = asyncio.Event()
         self._log_limit = LogLimit(time.monotonic())
+        self._repeats: Repeats[LogOut] = Repeats()
+        self._fold_handle: asyncio.TimerHandle | None = None
         self._slow_calls = slow_calls
         self._step_at = 0.0
         self._log = log.bind(
@@ -452,18 +456,43 @@ class RunningRoom:
 
     def _write_log(self, out: LogOut, now: Now) -> None:
         # What is not written takes no line from those that are: clients can cause many at debug.
-        if not (logs.writes(self._log, out.level) and self._log_limit.allow(now.mono)):
+        if not logs.writes(self._log, out.level) or self._is_folded(out, now):
+            return
+        if not self._log_limit.allow(now.mono):
             return
         fields = dict(out.fields)
         if out.traceback is not None:
             fields["traceback"] = out.traceback
         if self._log_limit.dropped:
             fields["lines_dropped"], self._log_limit.dropped = self._log_limit.dropped, 0
+        self._write(out, fields)
+
+    def _write(self, out: LogOut, fields: dict[str, Any]) -> None:
         bound = self._log.bind(tick=self.core.tick_number)
         # Keys are room code's: none may meet a parameter's name.
         getattr(bound, out.level)(
             out.event, **{f"{k}_" if k in _RESERVED else k: v for k, v in fields.items()}
         )
+
+    def _is_folded(self, out: LogOut, now: Now) -> bool:
+        """Whether the line tells what one did just now. The author's own are as they wrote them."""
+        if out.traceback is None or out.event == _AUTHORS_OWN:
+            return False
+        is_new = self._repeats.is_new((out.event, hash(out.traceback)), out, now.mono)
+        self._fold_later()
+        return not is_new
+
+    def _fold_later(self) -> None:
+        due = self._repeats.next_due
+        if self._fold_handle is None and due is not None:
+            wait_s = max(due - time.monotonic(), 0.0)
+            self._fold_handle = asyncio.get_running_loop().call_later(wait_s, self._tell_repeats)
+
+    def _tell_repeats(self) -> None:
+        self._fold_handle = None
+        for out, count in self._repeats.due(time.monotonic()):
+            self._write(out, {**out.fields, "reason": f"same error {count} times in the last {FOLD_S:g} s"})
+        self._fold_later()
 
     # The end.
 
@@ -553,6 +582,10 @@ class RunningRoom:
         if self.over.is_set():
             return
         self.over.set()
+        if self._fold_handle is not None:
+            self._fold_handle.cancel()
+        for out, count in self._repeats.due(math.inf):
+            self._write(out, {**out.fields, "reason": f"same error {count} times before the room ended"})
         self._tell(reason, code)
         self._drop_links()
         self._cancel_awaits()
@@ -586,4 +619,5 @@ class RunningRoom:
         return min(int(self._around.scheduler.fraction(self, now) * 256), 255)
 
 
+_AUTHORS_OWN = "room.log"
 _RESERVED = frozenset({"event", "self", "level", "timestamp"})

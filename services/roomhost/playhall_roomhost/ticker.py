@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from playhall_roomhost.scheduler import Scheduler, Tick, Timer
 
-__all__ = ["Ticker"]
+__all__ = ["PASS_S", "Ticker", "pause_s"]
 
 PASS_S = 0.005
 SOCKETS_SHARE = 1 / 8
@@ -25,6 +25,13 @@ SOCKETS_MOST_S = 0.05
 _GRAIN_S = 0.001
 
 K = TypeVar("K")
+
+
+def pause_s(took_s: float) -> float:
+    """How long to leave the loop alone after it was busy for so long."""
+    pause = min(took_s * SOCKETS_SHARE, SOCKETS_MOST_S)
+    # What is below the grain of timers is the one turn that the loop makes anyway.
+    return pause if pause >= _GRAIN_S else 0.0
 
 
 class Ticker(Generic[K]):
@@ -74,8 +81,6 @@ class Ticker(Generic[K]):
             now = time.monotonic()
             if isinstance(due, Tick):
                 self._scheduler.took(due.key, now - before)
-        pause_s = min((now - began) * SOCKETS_SHARE, SOCKETS_MOST_S)
-        # What is below the grain of timers is the one turn that the loop makes anyway.
-        self._not_before = now + pause_s if pause_s >= _GRAIN_S else 0.0
+        self._not_before = now + pause_s(now - began)
         self._passed()
         self.arm()

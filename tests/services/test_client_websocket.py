@@ -312,7 +312,7 @@ async def test_a_server_that_does_not_read_refuses_more_rather_than_filling_memo
         with pytest.raises(PlayhallError) as refused:
             flood(room)
         assert refused.value.code == 4005
-        room.send(bytes(60_000), unreliable=True)
+        assert not room.send(bytes(60_000), unreliable=True)
         connection.transport.disconnect(False)
         await room.leave()
 

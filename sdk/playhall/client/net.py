@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
+from playhall.client.transport import STALE_BYTES
+
 __all__ = ["Net", "Pipe"]
 
 # What a TCP sender waits, beyond a round trip, before it sends again what was not acknowledged.
@@ -22,8 +24,6 @@ RETRANSMIT_S = 0.2
 MAX_RETRANSMITS = 10
 # What is overtaken or comes twice comes within a round trip of its time, or within this.
 SPREAD_S = 0.05
-# As in the router and in the client: an unreliable frame is not queued behind more than this.
-STALE_BYTES = 4 * 1024
 # Sums of floats: a time this close has come.
 CLOSE_ENOUGH_S = 1e-6
 

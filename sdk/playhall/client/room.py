@@ -23,7 +23,7 @@ from playhall.client.listeners import Listeners, Remove
 from playhall.client.net import Net
 from playhall.client.presence import ClientPresence
 from playhall.client.simulate import SimulatedDial, check_local
-from playhall.client.transport import Dial
+from playhall.client.transport import STALE_BYTES, Dial
 from playhall.engine.calls import Call
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import JsonOut, Message
@@ -254,13 +254,15 @@ class RoomClient(Generic[S, P]):
         """Send a message: anything JSON encodes, or bytes; at most 64 KB. Returns whether it was sent.
 
         An `unreliable` one may be lost or overtaken. Raises PlayhallError before the client is
-        connected, once it is closed, and where over a megabyte waits to be sent; ValueError or TypeError
-        for what cannot be a message. While the client is reconnecting the message is lost, as one under
-        way when the connection broke is.
+        connected, once it is closed, and where over a megabyte waits to be sent, though not for an
+        unreliable one: that is dropped where over 4 KB wait. Raises ValueError or TypeError for what
+        cannot be a message. While the client is reconnecting the message is lost, as one under way when
+        the connection broke is.
         """
-        if self._driver is not None and self._driver.unsent > MAX_UNSENT:
-            if unreliable:
-                return False
+        waiting = 0 if self._driver is None else self._driver.unsent
+        if unreliable and waiting > STALE_BYTES:
+            return False
+        if waiting > MAX_UNSENT:
             raise _stuck()
         sent = self._core.send(message, unreliable=unreliable)
         if self._driver is not None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["Dial", "Receiver", "Transport"]
+__all__ = ["STALE_BYTES", "Dial", "Receiver", "Transport"]
+
+STALE_BYTES: Final = 4 * 1024
+"""An unreliable frame is not queued behind more than this, but dropped."""
 
 
 class Receiver(Protocol):
@@ -26,7 +29,7 @@ class Transport(Protocol):
         """How many bytes wait because the other side does not take them."""
 
     def send(self, frame: bytes, unreliable: bool) -> None:
-        """Send a frame; one that is `unreliable` may be lost instead."""
+        """Send a frame; one that is `unreliable` may be lost instead, and is where STALE_BYTES are unsent."""
 
     def close(self, code: int, reason: str) -> None:
         """Close, within 2 s; `closed` tells when. What is received meanwhile is nobody's concern."""

@@ -9,7 +9,7 @@ import picows
 
 from playhall.client.core import ABNORMAL
 from playhall.client.discovery import Endpoints
-from playhall.client.transport import Receiver, Transport
+from playhall.client.transport import STALE_BYTES, Receiver, Transport
 from playhall.engine.codes import CloseCode
 from playhall.engine.frames import MAX_FRAME
 
@@ -21,8 +21,6 @@ SWITCH_S = 4.0
 CLOSE_S = 2.0
 NO_CODE = 1005
 TOO_BIG = 1009
-# Past this an unreliable frame is dropped rather than queued behind what does not get through.
-STALE_BYTES = 4 * 1024
 
 
 class WebSocketDial:

@@ -157,6 +157,17 @@ async def test_a_slow_reader_gets_fewer_updates_and_all_of_the_state(room_host: 
     assert updates[alice] < 620
 
 
+async def test_a_client_says_which_unreliable_messages_it_dropped(room_host: RoomHost) -> None:
+    t = room_host.room(Game)
+    alice = await t.connect("alice", net=Net(bandwidth=100_000))
+    assert alice.send(bytes(3_000), unreliable=True)
+    assert alice.send(bytes(3_000), unreliable=True)
+    assert not alice.send(bytes(3_000), unreliable=True)
+    assert alice.send(bytes(3_000))
+    await t.advance(1)
+    assert alice.send(bytes(3_000), unreliable=True)
+
+
 async def test_a_cut_network_says_nothing_until_both_ends_give_up(room_host: RoomHost) -> None:
     t = room_host.room(Game)
     alice, bob = await t.connect("alice", net=SLOW), await t.connect("bob")

@@ -156,9 +156,9 @@ def test_an_allowed_write_shows_at_once_and_any_other_is_a_type_error_that_says_
 
 
 def test_a_value_that_does_not_fit_is_refused_at_the_line(game: Game) -> None:
-    with pytest.raises(FieldError, match="cursor 2: x"):
+    with pytest.raises(FieldError, match="cursor 2 of alice: x"):
         game.mine.x = 256
-    with pytest.raises(TypeError, match="cursor 2: x"):
+    with pytest.raises(TypeError, match="cursor 2 of alice: x"):
         game.mine.x = "far"  # type: ignore[assignment]
     game.server.wait(1.0)
     assert (game.mine.x, game.sent()) == (0, [])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator, Set
@@ -33,6 +34,7 @@ Files = dict[str, str]
 """Digests of contents by path, relative and with slashes."""
 
 _IGNORED = frozenset({"node_modules", "__pycache__"})
+_TEST = re.compile(r"(test_.*|.*_test|conftest)\.py")
 _OF_PAGES = (
     ".html",
     ".css",
@@ -133,8 +135,8 @@ def difference(before: Files, after: Files) -> set[str]:
 def files_below(root: Path, site_dir: str | None = None) -> Iterator[tuple[str, os.stat_result]]:
     """Every regular file below a folder, links followed, in no certain order.
 
-    Not what is hidden, caches, installed packages (node_modules, virtual environments) and editors' backups;
-    but the site's folder always, whatever it is called.
+    Not what is hidden, caches, installed packages (node_modules, virtual environments), editors' backups and
+    tests, by pytest's names; but the site's folder always, whatever it is called.
     """
     folders: list[tuple[str, str, frozenset[tuple[int, int]]]] = [(str(root), "", frozenset())]
     if site_dir is not None:
@@ -169,7 +171,8 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _counts(name: str) -> bool:
-    return not (name.startswith(".") or name.endswith(("~", ".pyc")) or name in _IGNORED)
+    left_out = name.startswith(".") or name.endswith(("~", ".pyc")) or name in _IGNORED
+    return not (left_out or _TEST.fullmatch(name))
 
 
 def digest(path: Path) -> str:

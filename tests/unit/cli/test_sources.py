@@ -40,6 +40,12 @@ def test_caches_packages_and_hidden_files_do_not_count(tmp_path: Path) -> None:
     assert below(tmp_path) == {"room.py", "levels/one.json"}
 
 
+def test_tests_are_no_part_of_a_game_and_no_change_of_it(tmp_path: Path) -> None:
+    write(tmp_path, "room.py", "test_room.py", "conftest.py", "tests/test_x.py", "tests/y_test.py")
+    write(tmp_path, "contest.py", "test_levels.json", "latest.py", "test/rules.py")
+    assert below(tmp_path) == {"room.py", "contest.py", "test_levels.json", "latest.py", "test/rules.py"}
+
+
 def test_the_sites_folder_counts_whatever_it_is_called(tmp_path: Path) -> None:
     write(tmp_path, "room.py", ".output/public/index.html", ".output/server/x.js", "web/dist/a.js")
     assert below(tmp_path, ".output/public") == {"room.py", "web/dist/a.js", ".output/public/index.html"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 import urllib.error
@@ -156,10 +157,14 @@ def test_a_room_is_shown_with_all_that_is_in_it(
     expect(entities.locator("#entities h3 b")).to_have_text("#5")
     expect(entities.locator("#entities li")).to_contain_text('worth"NaN"')
 
-    messages = panel(page, "Messages").locator("#messages li")
+    messages = panel(page, "Messages").locator("#messages > li")
     expect(messages.filter(has_text="say")).to_have_count(2)
-    expect(messages.filter(has=page.locator(".badge.call"))).to_have_count(2)
-    expect(messages.filter(has_text="there is no such door")).to_contain_text("open")
+    calls = messages.filter(has=page.locator(".badge.call"))
+    expect(calls).to_have_count(2)
+    expect(calls.last).to_have_text(re.compile(r'open #0 \{"door":1\}←ok in [0-9.]+ (µs|ms)1$'))
+    refused = messages.filter(has_text="there is no such door")
+    expect(refused).to_contain_text("open")
+    expect(refused).to_contain_text("422 in ")
     expect(messages.filter(has=page.locator(".badge.write"))).to_contain_text("turns")
 
     expect(panel(page, "Log").locator("#log")).to_contain_text("the vault is locked")
@@ -178,10 +183,16 @@ def test_the_same_comes_as_json(vault: DevServer, visitor: Visitor) -> None:
     assert (card["kind"], card["owner"], card["hidden"]) == ("card", None, True)
     assert card["fields"] == {"face": "card 0", "worth": "NaN"}
     kinds = [line["kind"] for line in room["messages"]]
-    assert kinds.count("call") == kinds.count("reply") == 2
+    assert kinds.count("call") == 2
     assert {"message", "write"} <= set(kinds)
+    replies = [line["reply"] for line in room["messages"] if line["kind"] == "call"]
+    assert [reply.get("content") for reply in replies] == [1, None]
+    assert replies[1]["error"]["code"] == 422
     rows = {name for second in room["profile"] for name in second["rows"]}
     assert {"tick", "on_tick", "flush", "bots", "owner writes"} <= rows
+    assert room["minute"]["rows"].keys() == rows
+    assert not {"on_leave", "__init__", "__new__"} & rows
+    assert room["base_bytes"] > 0
     with pytest.raises(urllib.error.HTTPError) as refused:
         fetch(vault, "rooms/vault/none")
     assert (refused.value.code, json.load(refused.value)["code"]) == (404, "E_UNKNOWN")
@@ -222,10 +233,96 @@ def test_messages_come_live_and_stand_still_while_paused(
     messages.get_by_role("button", name="Go on").click()
     expect(messages).to_contain_text("second")
     messages.get_by_label("Search").fill("second")
-    expect(messages.locator("#messages li")).to_have_count(2)
+    expect(messages.locator("#messages > li")).to_have_count(2)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (375, "dark")])
+def test_messages_are_filtered_by_sort_and_searched_with_their_replies(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = open_room(new_context(), vault)
+    messages = panel(page, "Messages")
+    lines = messages.locator("#messages > li")
+    for sort, kinds in (("calls", ["call"]), ("writes", ["write"]), ("messages", ["message"])):
+        messages.get_by_role("button", name=sort, exact=True).click()
+        expect(lines.first).to_be_visible()
+        assert sorted(set(lines.locator(".badge").all_text_contents())) == kinds
+    messages.get_by_role("button", name="calls", exact=True).click()
+    for found in ("no such door", "422", visitor.client.player):
+        messages.get_by_label("Search").fill(found)
+        expect(lines.filter(has_text="no such door")).to_have_count(1)
+    messages.get_by_label("Search").fill("say")
+    expect(messages).to_contain_text("Nothing fits.")
+
+
+def test_players_are_shown_by_name_and_short_id(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = open_room(new_context(), vault)
+    player = visitor.client.player
+    shown = re.compile(re.escape(f" · {player[:12]}…"))
+    places = {
+        "Connections": "#connections h3, #presence h3",
+        "Entities": "#entities .owner",
+        "State": "h3",
+        "Messages": "#messages .who",
+    }
+    for name, where in places.items():
+        shown_in = panel(page, name)
+        if name == "Entities":
+            shown_in.get_by_label("Kind").select_option("key")
+        who = shown_in.locator(f":is({where})[title='{player}']").first
+        expect(who).to_have_text(shown)
+
+
+def test_a_reload_keeps_what_was_chosen(vault: DevServer, visitor: Visitor, new_context: NewContext) -> None:
+    page = open_room(new_context(), vault)
+    entities = panel(page, "Entities")
+    entities.get_by_label("Kind").select_option("key")
+    messages = panel(page, "Messages")
+    messages.get_by_role("button", name="calls", exact=True).click()
+    messages.get_by_label("Search").fill("door")
+    profile = panel(page, "Profile")
+    profile.get_by_role("button", name="flush").click()
+    profile.get_by_role("button", name="row", exact=True).click()
+    page.reload()
+    expect(page.get_by_role("tab", name="Profile")).to_have_attribute("aria-selected", "true")
+    expect(profile.get_by_role("heading", name="flush, the last minute")).to_be_visible()
+    expect(profile.get_by_role("columnheader", name="row")).to_have_attribute("aria-sort", "ascending")
+    expect(messages.get_by_label("Search")).to_have_value("door")
+    expect(messages.get_by_role("button", name="calls", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(panel(page, "Entities").get_by_label("Kind")).to_have_value("key")
+    expect(entities.locator("#entities li")).to_have_count(1)
+
+
+def test_a_room_that_is_not_listed_is_opened_by_its_id(
+    vault: DevServer, visitor: Visitor, new_context: NewContext
+) -> None:
+    page = new_context().new_page()
+    page.goto(f"{vault.url}v1/dev/")
+    expect(page.locator(".card").first).to_be_visible()
+    expect(page.get_by_text("Rooms that sleep are shown when you open them by name.")).to_be_visible()
+    for typed in ("main", "vault/main"):
+        page.get_by_label("Open a room by its id").fill(typed)
+        page.get_by_role("button", name="Open").click()
+        expect(page.get_by_role("heading", name="main")).to_be_visible()
+        page.go_back()
+
+
+def test_what_the_figures_mean_is_said(vault: DevServer, visitor: Visitor, new_context: NewContext) -> None:
+    page = open_room(new_context(), vault)
+    figures = page.locator(".stats > div")
+    expect(figures.filter(has_text="a wake reads")).to_have_text(
+        re.compile(r"[0-9.]+ K?B: base [0-9.]+ K?B, records [0-9.]+ K?B$")
+    )
+    expect(figures.filter(has_text="generation")).to_have_text(re.compile(r"generation[0-9]+\.[0-9]+$"))
+    page.get_by_text("What these figures mean").click()
+    for name in ("version", "saved version", "generation"):
+        expect(page.locator(".meanings dt").get_by_text(name, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (375, "light"), (375, "dark")]
+)
 def test_the_page_fits_the_screen_and_charts_the_last_minute(
     vault: DevServer, visitor: Visitor, new_context: NewContext, artifacts: Path, width: int, scheme: Any
 ) -> None:
@@ -290,4 +387,27 @@ def test_a_room_that_goes_on_after_a_crash_is_shown_anew(vault: DevServer, new_c
     visitor.do(lambda: visitor.client.send("after"))
     expect(lines.filter(has_text="after")).to_have_count(2)
     expect(lines.filter(has_text="before")).to_have_count(0)
+    visitor.close()
+
+
+def test_a_room_that_does_not_keep_its_tick_rate_says_which_hook_it_is(
+    vault: DevServer, new_context: NewContext, artifacts: Path
+) -> None:
+    visitor = Visitor(vault.url, "slow")
+    page = new_context().new_page()
+    page.goto(f"{vault.url}v1/dev/#/rooms/vault/slow?tab=Profile")
+    visitor.do(lambda: visitor.client.send({"drag_s": 0.133}))
+    said = re.compile(r"^slow: on_tick takes 1[2-9][0-9](\.[0-9])? of 50 ms, [4-7](\.[0-9])? of 20 ticks/s$")
+    expect(page.locator(".room > .slow")).to_have_text(said, timeout=WAIT_S * 1000)
+    rows = page.locator("#profile tr")
+    expect(rows.nth(0)).to_contain_text("tick over budget")
+    expect(rows.nth(1)).to_contain_text("on_tick over budget")
+    expect(rows.filter(has_text="flush").locator(".badge")).to_be_hidden()
+    page.get_by_role("button", name="row", exact=True).click()
+    expect(rows.first).to_contain_text("bots")
+    page.screenshot(path=artifacts / "inspector-slow.png")
+    page.get_by_role("link", name="Playhall inspector").click()
+    expect(page.locator(".card", has_text="slow").locator(".load")).to_contain_text("slow: on_tick")
+    page.screenshot(path=artifacts / "inspector-rooms-slow.png")
+    visitor.do(lambda: visitor.client.send({"drag_s": 0}))
     visitor.close()

@@ -1,17 +1,22 @@
 // The panel of entities: filtered by kind, owner and id, a page at a time.
 
 import { el, reconcile, setText } from "./dom.js";
-import { drawFields, nameFor, namesOf } from "./panels.js";
+import { drawFields } from "./panels.js";
+import { namesOf, setPlayer, withNames } from "./players.js";
 import { count, plural } from "./text.js";
 
 const LIMIT = 100;
 
 export class EntitiesPanel {
-  /** `ask` fetches at once. */
-  constructor(ask) {
+  /** `ask` fetches at once, `remember` is called when there is another choice to remember. */
+  constructor(ask, remember) {
     this.offsets = [0];
+    // The kind that an address asks for, until the room's kinds are known.
+    this.wanted = "";
     const changed = () => {
       this.offsets = [0];
+      this.wanted = "";
+      remember();
       ask();
     };
     this.kind = el("select", { id: "kind", onchange: changed });
@@ -67,12 +72,29 @@ export class EntitiesPanel {
     );
   }
 
+  choices() {
+    return {
+      kind: this.wanted || this.kind.value,
+      owner: this.owner.value,
+      of: this.room.checked ? "room" : "",
+      id: this.entity.value,
+    };
+  }
+
+  restore(choices) {
+    this.wanted = choices.get("kind") ?? "";
+    this.owner.value = choices.get("owner") ?? "";
+    this.room.checked = choices.get("of") === "room";
+    this.entity.value = choices.get("id") ?? "";
+  }
+
   query() {
     const query = new URLSearchParams({
       limit: LIMIT,
       offset: this.offsets.at(-1),
     });
-    if (this.kind.value) query.set("kind", this.kind.value);
+    const kind = this.wanted || this.kind.value;
+    if (kind !== "") query.set("kind", kind);
     if (this.room.checked) query.set("owner", "");
     else if (this.owner.value) query.set("owner", this.owner.value);
     if (/^[0-9]{1,9}$/.test(this.entity.value))
@@ -103,13 +125,13 @@ export class EntitiesPanel {
       makeRow,
       (row, entity) => {
         const owner = row.querySelector(".owner");
-        setText(
-          owner,
-          entity.owner === null ? "the room's" : nameFor(names, entity.owner),
-        );
-        owner.title = entity.owner ?? "";
+        if (entity.owner !== null) setPlayer(owner, names, entity.owner);
+        else {
+          setText(owner, "the room's");
+          owner.title = "";
+        }
         owner.classList.toggle("soft", entity.owner === null);
-        drawFields(row.lastElementChild, entity.fields);
+        drawFields(row.lastElementChild, entity.fields, withNames(names));
       },
     );
   }
@@ -129,6 +151,13 @@ export class EntitiesPanel {
       (option) => el("option", { value: option.name }),
       (option, { text }) => setText(option, text),
     );
+    if (
+      this.wanted !== "" &&
+      options.some(({ name }) => name === this.wanted)
+    ) {
+      this.kind.value = this.wanted;
+      this.wanted = "";
+    }
   }
 
   turn(step, ask) {

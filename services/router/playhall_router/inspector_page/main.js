@@ -1,5 +1,6 @@
 // The inspector: which view is shown, and asking for what it shows twice a second while somebody looks.
 
+import { readAddress } from "./choices.js";
 import { setText } from "./dom.js";
 import { RoomView } from "./room.js";
 import { RoomsView } from "./rooms.js";
@@ -16,11 +17,13 @@ let view = null;
 let timer = 0;
 let asking = null;
 
-/** `#/` is the list, `#/rooms/{project}/{id}` a room. */
+/** `#/` is the list, `#/rooms/{project}/{id}` a room, and what was chosen in it. */
 function enter() {
-  const [, project, id] =
-    /^#\/rooms\/([^/]+)\/([^/]+)$/.exec(location.hash) ?? [];
-  view = id === undefined ? new RoomsView() : new RoomView(project, id, ask);
+  const { project, id, choices } = readAddress();
+  view =
+    id === undefined
+      ? new RoomsView()
+      : new RoomView(project, id, ask, choices);
   setText(crumb, id === undefined ? "" : `${project} / ${id}`);
   document.title = `${id === undefined ? "Rooms" : id} · Playhall inspector`;
   place.replaceChildren(view.root);

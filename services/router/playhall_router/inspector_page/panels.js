@@ -1,6 +1,7 @@
 // The panels of shared and private state, of who is connected, and of the log.
 
 import { el, reconcile, setText } from "./dom.js";
+import { namesOf, setPlayer, withNames, wordsWithNames } from "./players.js";
 import { bytes, count, plural, show, timeOfDay, words } from "./text.js";
 
 /** A list of values by name. */
@@ -44,47 +45,30 @@ export class StatePanel {
 
   draw(room) {
     this.none.hidden = room.state !== null;
-    drawFields(this.shared, room.state ?? {});
+    const names = namesOf(room);
+    drawFields(this.shared, room.state ?? {}, withNames(names));
     const { total, items } = room.private;
     setText(this.heading, `Private state of ${plural(total, "player")}`);
     this.more.hidden = items.length === total;
     setText(this.more, `The first ${count(items.length)} are shown.`);
-    const names = namesOf(room);
     reconcile(
       this.players,
       items,
       (item) => item.player,
       () => el("li", {}, el("h3"), fieldList()),
       (row, item) => {
-        setText(row.firstElementChild, nameFor(names, item.player));
-        drawFields(row.lastElementChild, item.fields);
+        setPlayer(row.firstElementChild, names, item.player);
+        drawFields(row.lastElementChild, item.fields, withNames(names));
       },
     );
   }
 }
 
-// A player's id beside its name.
-const SHORT = 16;
-
-/** The names players go by, by player. */
-export const namesOf = (room) =>
-  new Map(
-    room.presence
-      .filter((entry) => entry.name !== "")
-      .map((entry) => [entry.player, entry.name]),
-  );
-
-export const nameFor = (names, player) => {
-  const name = names.get(player);
-  if (name === undefined) return player;
-  return `${name} · ${player.length <= SHORT ? player : `${player.slice(0, SHORT - 1)}…`}`;
-};
-
 export class ConnectionsPanel {
   constructor() {
     this.rows = el("ul", { className: "stack", id: "connections" });
     this.entries = el("ul", { className: "stack", id: "presence" });
-    this.others = el("div");
+    this.others = el("div", { className: "lists" });
     this.root = el(
       "div",
       { className: "panel" },
@@ -102,7 +86,7 @@ export class ConnectionsPanel {
       (link) => `${link.player} ${link.id}`,
       () => el("li", {}, el("h3"), fieldList()),
       (row, link) => {
-        setText(row.firstElementChild, nameFor(names, link.player));
+        setPlayer(row.firstElementChild, names, link.player);
         drawFields(row.lastElementChild, figuresOf(link, room), words);
       },
     );
@@ -112,7 +96,7 @@ export class ConnectionsPanel {
       (entry) => entry.player,
       () => el("li", {}, el("h3"), fieldList()),
       (row, entry) => {
-        setText(row.firstElementChild, nameFor(names, entry.player));
+        setPlayer(row.firstElementChild, names, entry.player);
         drawFields(row.lastElementChild, {
           connected: entry.connected,
           status: entry.status,
@@ -149,8 +133,8 @@ export class ConnectionsPanel {
           (item) => item.player,
           () => el("li", {}, el("h3"), fieldList()),
           (row, { player, ...fields }) => {
-            setText(row.firstElementChild, nameFor(names, player));
-            drawFields(row.lastElementChild, fields);
+            setPlayer(row.firstElementChild, names, player);
+            drawFields(row.lastElementChild, fields, withNames(names));
           },
         ),
     );
@@ -189,31 +173,35 @@ export class LogPanel {
 
   draw(room) {
     const lines = room.log.toReversed();
+    const asText = wordsWithNames(namesOf(room));
     this.empty.hidden = lines.length > 0;
     reconcile(
       this.lines,
       lines,
       (line) => `${room.generation} ${line.number}`,
       makeLine,
-      () => {},
+      (row, line) => setText(row.querySelector(".words"), textOf(line, asText)),
     );
   }
 }
 
-function makeLine(line) {
+function textOf(line, asText) {
   const fields = Object.entries(line.fields).map(
-    ([name, value]) => `${name}=${words(value)}`,
+    ([name, value]) => `${name}=${asText(value)}`,
   );
   const own = line.event === "room.log";
-  const text = [own ? "" : line.event, words(line.message), ...fields]
+  return [own ? "" : line.event, words(line.message), ...fields]
     .filter((each) => each !== "")
     .join(" ");
+}
+
+function makeLine(line) {
   const made = el(
     "li",
     { className: line.level },
     el("time", {}, timeOfDay(line.at)),
     el("span", { className: "badge" }, line.level),
-    el("span", { className: "words" }, text),
+    el("span", { className: "words" }),
   );
   if (line.traceback !== null) made.append(el("pre", {}, line.traceback));
   return made;

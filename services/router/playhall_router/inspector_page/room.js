@@ -1,42 +1,64 @@
 // One room: its figures, and a panel for each thing that is in it.
 
+import { writeChoices } from "./choices.js";
 import { el, setText } from "./dom.js";
 import { EntitiesPanel } from "./entities.js";
 import { ConnectionsPanel, LogPanel, StatePanel } from "./panels.js";
 import { MessagesPanel } from "./messages.js";
 import { ProfilePanel } from "./profile.js";
-import { bytes, count, duration } from "./text.js";
+import { bytes, count, duration, generation, slowness } from "./text.js";
 
-const FIGURES = [
-  "status",
-  "connections",
-  "entities",
-  "tick",
-  "tick p95",
-  "version",
-  "saved version",
-  "saved size",
-  "generation",
-];
+const FIRST_TAB = "State";
+
+// What is said of a room, and what each of it means.
+const FIGURES = {
+  status:
+    "Whether it runs: starting, active, closing or closed; crashed, asleep, hibernated or new run nowhere.",
+  connections: "Who is connected, of how many may be.",
+  entities:
+    "Shared entities and hidden ones, without state, private state and presence.",
+  tick: "How often the room has ticked, and how often a second it ticks, of how often it should.",
+  "tick p95": "What 95 of 100 ticks of the last second stayed below.",
+  version:
+    "Counts the changes that were flushed to clients: each flush with a change is one version.",
+  "saved version":
+    "The version up to which the state store holds the room; a crash loses what is newer.",
+  "a wake reads":
+    "What is saved of the room: the last base (all of it), and the records of each change since. A base takes the" +
+    " place of the records every 30 s, so this goes up and down and is no leak.",
+  generation:
+    "Which start of the room this is, as epoch.counter: the state store's epoch, and its grants in it. Only the" +
+    " newest may save.",
+};
 
 export class RoomView {
-  /** `ask` fetches at once: a filter has changed. */
-  constructor(project, id, ask) {
+  /** `ask` fetches at once: a filter has changed. `choices`: what the address says of them. */
+  constructor(project, id, ask, choices) {
     this.path = `rooms/${project}/${id}`;
-    this.entities = new EntitiesPanel(ask);
+    const remember = () => this.remember();
+    this.entities = new EntitiesPanel(ask, remember);
     this.panels = {
       State: new StatePanel(),
       Entities: this.entities,
       Connections: new ConnectionsPanel(),
-      Messages: new MessagesPanel(),
-      Profile: new ProfilePanel(),
+      Messages: new MessagesPanel(remember),
+      Profile: new ProfilePanel(remember),
       Log: new LogPanel(),
     };
     this.figures = Object.fromEntries(
-      FIGURES.map((name) => [name, el("dd", {}, "–")]),
+      Object.keys(FIGURES).map((name) => [name, el("dd", {}, "–")]),
     );
-    const pairs = FIGURES.map((name) =>
-      el("div", {}, el("dt", {}, name), this.figures[name]),
+    const pairs = Object.entries(FIGURES).map(([name, title]) =>
+      el("div", { title }, el("dt", {}, name), this.figures[name]),
+    );
+    const meanings = Object.entries(FIGURES).map(([name, text]) =>
+      el("div", {}, el("dt", {}, name), el("dd", {}, text)),
+    );
+    const legend = el(
+      "details",
+      { className: "meanings" },
+      el("summary", {}, "What these figures mean"),
+      el("dl", {}, ...meanings),
     );
     this.away = el("p", { className: "empty", hidden: true });
     this.tabs = el("div", {
@@ -49,17 +71,35 @@ export class RoomView {
       this.addTab(name, panel);
     this.inside = el("div", {}, this.tabs, this.body);
     const title = el("h1", {}, id);
+    this.slow = el("p", { className: "slow", role: "status", hidden: true });
     this.subtitle = el("p", { className: "soft subtitle" });
     this.root = el(
       "section",
       { className: "room" },
       el("div", { className: "headline" }, title, this.subtitle),
+      this.slow,
       el("dl", { className: "stats" }, ...pairs),
+      legend,
       this.away,
       this.inside,
     );
     this.tabs.addEventListener("keydown", (event) => this.move(event));
-    this.select("State");
+    for (const panel of this.choosing()) panel.restore(choices);
+    const tab = choices.get("tab") ?? FIRST_TAB;
+    this.select(Object.hasOwn(this.panels, tab) ? tab : FIRST_TAB);
+  }
+
+  /** The panels that have something to choose. */
+  choosing() {
+    return Object.values(this.panels).filter((panel) => "choices" in panel);
+  }
+
+  remember() {
+    const tab = this.body.dataset.chosen;
+    const choices = { tab: tab === FIRST_TAB ? "" : tab };
+    for (const panel of this.choosing())
+      Object.assign(choices, panel.choices());
+    writeChoices(choices);
   }
 
   url() {
@@ -76,6 +116,9 @@ export class RoomView {
       this.subtitle,
       `${room.project} · ${room.type}${runs ? ` · ${room.room_class}` : ""}`,
     );
+    const slow = runs ? slowness(room) : "";
+    this.slow.hidden = slow === "";
+    setText(this.slow, slow);
     if (!runs) {
       const ending =
         "It runs nowhere now. Whoever joins wakes it, and it is shown here then.";
@@ -93,15 +136,22 @@ export class RoomView {
       `${count(room.connection_count)} of ${count(room.max_players)}`,
     );
     setText(this.figures.entities, count(room.entity_count));
-    setText(this.figures.tick, `${count(room.tick)} at ${room.tick_rate}/s`);
+    const { tick_rate: rate, ticks_per_s: measured } = room;
+    const kept = measured === null || Math.round(measured) === rate;
+    const of = kept ? "" : `${Number(measured.toFixed(1))} of `;
+    setText(this.figures.tick, `${count(room.tick)} at ${of}${rate}/s`);
     setText(
       this.figures["tick p95"],
       last === null ? "–" : duration(last.p95_us),
     );
     setText(this.figures.version, count(room.version));
     setText(this.figures["saved version"], count(room.durable));
-    setText(this.figures["saved size"], bytes(room.saved_bytes));
-    setText(this.figures.generation, String(room.generation));
+    const { base_bytes: base, record_bytes: records } = room;
+    setText(
+      this.figures["a wake reads"],
+      `${bytes(base + records)}: base ${bytes(base)}, records ${bytes(records)}`,
+    );
+    setText(this.figures.generation, generation(room.generation));
   }
 
   addTab(name, panel) {
@@ -111,13 +161,18 @@ export class RoomView {
     panel.root.setAttribute("aria-label", name);
     const tab = el(
       "button",
-      { type: "button", role: "tab", onclick: () => this.select(name) },
+      { type: "button", role: "tab", onclick: () => this.choose(name) },
       name,
     );
     tab.setAttribute("aria-controls", id);
     tab.dataset.name = name;
     this.tabs.append(tab);
     this.body.append(panel.root);
+  }
+
+  choose(name) {
+    this.select(name);
+    this.remember();
   }
 
   select(name) {
@@ -138,7 +193,7 @@ export class RoomView {
       (tab) => tab.getAttribute("aria-selected") === "true",
     );
     const next = tabs[(at + step + tabs.length) % tabs.length];
-    this.select(next.dataset.name);
+    this.choose(next.dataset.name);
     next.focus();
     event.preventDefault();
   }

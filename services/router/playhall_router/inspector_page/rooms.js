@@ -1,7 +1,7 @@
 // The list of rooms that run.
 
 import { el, reconcile, setText } from "./dom.js";
-import { count, duration, plural } from "./text.js";
+import { count, duration, plural, slowness } from "./text.js";
 
 export class RoomsView {
   constructor() {
@@ -13,6 +13,21 @@ export class RoomsView {
       "No room runs. Open the game, and one will.",
     );
     this.silent = el("p", { className: "note", hidden: true });
+    this.projects = [];
+    this.name = el("input", {
+      id: "room-id",
+      autocomplete: "off",
+      required: true,
+      oninput: () => this.name.setCustomValidity(""),
+    });
+    const open = el(
+      "form",
+      { className: "open", onsubmit: (event) => this.open(event) },
+      el("label", {}, el("span", {}, "Open a room by its id"), this.name),
+      el("button", { type: "submit" }, "Open"),
+    );
+    const sleeping =
+      "Only rooms that run are listed. Rooms that sleep are shown when you open them by name.";
     this.root = el(
       "section",
       {},
@@ -20,14 +35,34 @@ export class RoomsView {
       this.silent,
       this.empty,
       this.list,
+      el("p", { className: "note" }, sleeping),
+      open,
     );
+  }
+
+  /** Go to the room that was typed: `id`, or `project/id` where there is more than one project. */
+  open(event) {
+    event.preventDefault();
+    const typed = this.name.value.trim().split("/");
+    const parts =
+      typed.length === 1 && this.projects.length === 1
+        ? [this.projects[0], typed[0]]
+        : typed;
+    if (parts.length === 2 && parts.every((part) => part !== "")) {
+      location.hash = `#/rooms/${parts.map(encodeURIComponent).join("/")}`;
+      return;
+    }
+    this.name.setCustomValidity("Write it as project/id.");
+    this.name.reportValidity();
   }
 
   url() {
     return "rooms";
   }
 
-  draw({ rooms, silent }) {
+  draw({ rooms, projects, silent }) {
+    this.projects = projects;
+    this.name.placeholder = projects.length === 1 ? "id" : "project/id";
     setText(this.title, plural(rooms.length, "room"));
     this.empty.hidden = rooms.length > 0;
     this.silent.hidden = silent.length === 0;
@@ -84,11 +119,14 @@ function drawCard(card, room) {
   put("version", `version ${count(room.version)}`);
   const budget = 1_000_000 / room.tick_rate;
   const last = room.last_tick;
+  const slow = slowness(room);
+  card.querySelector(".load").classList.toggle("slow", slow !== "");
   put(
     "load",
-    last === null
-      ? "no ticks yet"
-      : `p95 ${duration(last.p95_us)} of ${duration(budget)}`,
+    slow ||
+      (last === null
+        ? "no ticks yet"
+        : `p95 ${duration(last.p95_us)} of ${duration(budget)}`),
   );
   const share = last === null ? 0 : Math.min(1, last.p95_us / budget);
   const bar = card.querySelector(".meter i");

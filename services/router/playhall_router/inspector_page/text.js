@@ -21,6 +21,23 @@ export function bytes(number) {
     : `${(number / 1_024).toFixed(number < 10_240 ? 1 : 0)} KB`;
 }
 
+/** A generation: the epoch of the state store that granted it, and its count of grants in it. */
+export const generation = (number) =>
+  `${Math.floor(number / 2 ** 32)}.${number % 2 ** 32}`;
+
+const milliseconds = (us) => String(Number((us / 1_000).toPrecision(3)));
+
+/** Why a room does not keep its tick rate; empty: it does, or that is not known. */
+export function slowness(room) {
+  if (room.slow === null) return "";
+  const { row, takes_us: takes } = room.slow;
+  const part = `${milliseconds(takes)} of ${milliseconds(1_000_000 / room.tick_rate)} ms`;
+  const rate = `${Number(room.ticks_per_s.toPrecision(2))} of ${room.tick_rate} ticks/s`;
+  return row === null
+    ? `slow: ${rate}, though its ticks take ${part}: something else keeps its process busy`
+    : `slow: ${row} takes ${part}, ${rate}`;
+}
+
 /** The time of day of a wall time in seconds. */
 export function timeOfDay(seconds) {
   const at = new Date(seconds * 1_000);

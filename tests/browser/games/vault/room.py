@@ -1,5 +1,6 @@
 """A room with something in every place that the inspector shows."""
 
+import time
 from typing import Any
 
 from playhall.room import Bot, CallRejected, Connection, Message, Room
@@ -17,6 +18,8 @@ class Guard(Bot):
 class Vault(Room[Hall, Purse]):
     schema = schema
     bot_kinds = (Guard,)
+    # How long each tick takes: a message may say so.
+    drag_s = 0.0
 
     def on_create(self) -> None:
         for number in range(120):
@@ -29,7 +32,12 @@ class Vault(Room[Hall, Purse]):
         self.presence.set(conn.player, name=HOSTILE[:64])
         self.entities.add(Key(), owner=conn.player, once=True)
 
+    def on_tick(self, dt: float) -> None:
+        time.sleep(self.drag_s)
+
     def on_message(self, conn: Connection, message: Message) -> None:
+        if isinstance(message, dict) and "drag_s" in message:
+            self.drag_s = float(str(message["drag_s"]))
         self.broadcast({"heard": message})
 
     @Open.handler

@@ -40,9 +40,9 @@ class Dots(Room[Board, Mine]):
     def on_tick(self, dt: float) -> None:
         if self.missing_until is not None and self.now() >= self.missing_until:
             self.missing_until = None
-            for dot in self.entities.all(Dot):
-                if dot.owner is not None and dot.owner not in self.presence:
-                    self.on_player_leave(dot.owner)  # did not come back: no hook tells of it
+            for player in {dot.owner for dot in self.entities.all(Dot)}:
+                if player is not None and player not in self.presence:
+                    self.on_player_leave(player)  # did not come back: no hook tells of it
 
     def on_player_leave(self, player: str) -> None:
         for dot in self.entities.all(Dot, owner=player):

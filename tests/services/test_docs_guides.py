@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.docs_blocks import ROOT, Guide, dead_links, write_guides
+from playhall.cli.project import load
+from tests.support.docs_blocks import ROOT, Guide, dead_links, first_block, write_guides
 
 WEB = ROOT / "clients" / "web"
+FIRST_GAME = {"toml": "playhall.toml", "js": "build.mjs", "html": "web/index.html", "ts": "web/src/main.ts"}
+"""Where first-game.md has its first block of each language."""
 TIMEOUT_S = 110
 
 
@@ -70,6 +74,26 @@ def test_typescript_compiles(guides: list[Guide], folder: Path) -> None:
     }
     (folder / "tsconfig.json").write_text(json.dumps(settings))
     run([WEB / "node_modules" / ".bin" / "tsc", "-p", folder], folder)
+
+
+def test_the_first_game_has_a_page(guides: list[Guide], folder: Path) -> None:
+    game = folder / "guide_first_game" / "pebbles"
+    (game / "web" / "src").mkdir(parents=True)
+    for language, file in FIRST_GAME.items():
+        (game / file).write_text(first_block("first-game", language))
+    modules = game / "node_modules"
+    client = modules / "@playhall" / "client"
+    (client / "dist").mkdir(parents=True)
+    (modules / "esbuild").symlink_to(WEB / "node_modules" / "esbuild")
+    (client / "package.json").write_bytes((WEB / "package.json").read_bytes())
+    (client / "dist" / "index.js").write_text(f"export * from {json.dumps(str(WEB / 'src' / 'index.ts'))};")
+    project = load(game / "playhall.toml")
+    assert project.site is not None
+    assert project.site.build is not None
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run(["env", f"PATH={path}", "sh", "-c", project.site.build], game)
+    site = {file.name for file in (game / project.site.dir).iterdir()}
+    assert site == {"index.html", "main.js"}
 
 
 def test_links_of_all_pages_lead_somewhere() -> None:

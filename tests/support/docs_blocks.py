@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playhall.cli.gen import generate
 
-__all__ = ["ROOT", "Guide", "dead_links", "write_guides"]
+__all__ = ["ROOT", "Guide", "dead_links", "first_block", "write_guides"]
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides"
@@ -58,6 +58,14 @@ def read_guide(page: Path) -> Guide:
                 raise ValueError(f"{page.name} shows {named[1]} twice")
             files[named[1]] = code
     return Guide(page.stem, files, tuple(scripts))
+
+
+def first_block(name: str, language: str) -> str:
+    """Return the first block of a language in a guide. Raises ValueError where there is none."""
+    found = re.search(rf"^```{language}\n(.*?)^```$", (GUIDES / f"{name}.md").read_text(), re.M | re.S)
+    if found is None:
+        raise ValueError(f"{name}.md has no {language}")
+    return found[1]
 
 
 def write_guides(into: Path) -> list[Guide]:

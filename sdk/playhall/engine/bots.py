@@ -19,6 +19,7 @@ from playhall.engine.connection import JsonOut
 from playhall.engine.declaring import KIND_NAME, Local, local, snake_case
 from playhall.engine.faults import said_by
 from playhall.engine.inputs import Input
+from playhall.engine.overriding import check_overrides
 from playhall.engine.payloads import MAX_PAYLOAD
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ B = TypeVar("B", bound="Bot")
 BOT_PREFIX: Final = "bot:"
 MAX_BOT_DATA: Final = 4_096
 
+_HOOKS = ("start", "tick")
 _RESERVED = frozenset({"input", "kind", "player", "start", "tick"})
 _MEMBERS = frozenset({"_input", "_input_class", "_player", "input"})
 _CLASS_VAR = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*\.)?ClassVar\b")
@@ -100,6 +102,7 @@ class Bot:
         if not KIND_NAME.fullmatch(cls.kind):
             raise TypeError(f"{cls.__name__}: {cls.kind!r} cannot be a bot's kind")
         cls._fields, cls._locals = _declared(cls)
+        check_overrides(cls, Bot, _HOOKS)
 
     def __init__(self, **given: Any) -> None:
         name = type(self).__name__
@@ -183,7 +186,7 @@ def _check_methods(cls: type[Bot]) -> None:
     for name in ("player", "input", "kind"):
         if name in own:
             raise TypeError(f"{cls.__name__}.{name} hides a member of Bot")
-    for name in ("start", "tick"):
+    for name in _HOOKS:
         made = own.get(name)
         if inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made):
             raise TypeError(f"{cls.__name__}.{name} cannot be async: it must be done when it returns")

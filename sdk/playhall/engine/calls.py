@@ -37,7 +37,16 @@ from playhall.engine.declaring import ALIASES, KIND_NAME, snake_case
 from playhall.engine.faults import said_by
 from playhall.engine.payloads import Payload, encode_payload
 
-__all__ = ["Call", "CallRejected", "CallSpec", "Handler", "call_spec_of", "check_calls", "handlers_of"]
+__all__ = [
+    "Call",
+    "CallRejected",
+    "CallSpec",
+    "Handler",
+    "call_spec_of",
+    "check_calls",
+    "handlers_of",
+    "is_handler",
+]
 
 R_co = TypeVar("R_co", covariant=True, default=None)
 RoomT = TypeVar("RoomT")
@@ -299,6 +308,11 @@ class Handler:
     method: str
 
 
+def is_handler(value: object) -> bool:
+    """Whether a member of a room class is marked as what answers a call."""
+    return inspect.isfunction(value) and _MARK in vars(value)
+
+
 def handlers_of(room: type, calls: Sequence[type[Call[Any]]]) -> Mapping[str, Handler]:
     """Return the handlers of a room class by the calls' names.
 
@@ -308,7 +322,7 @@ def handlers_of(room: type, calls: Sequence[type[Call[Any]]]) -> Mapping[str, Ha
     marked: dict[str, type[Call[Any]]] = {}
     for base in reversed(room.__mro__):
         for name, value in vars(base).items():
-            if inspect.isfunction(value) and _MARK in vars(value):
+            if is_handler(value):
                 marked[name] = getattr(value, _MARK)
             elif name in marked and not callable(value):
                 del marked[name]

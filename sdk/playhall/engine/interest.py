@@ -14,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, TypeAlias
 
 from playhall.engine.kinds import Entity
+from playhall.engine.overriding import check_overrides
 
 __all__ = ["EVERYWHERE", "Interest", "Key", "Limit", "Memory", "combine", "memory_of", "parts_of"]
 
@@ -55,6 +56,9 @@ class Limit:
             raise TypeError(f"Limit.bytes_per_second is a number over 0, not {rate!r}")
 
 
+_HOOKS = ("keys_of", "subscriptions_of", "sees")
+
+
 class Interest:
     """Base of interests. Override `keys_of` and `subscriptions_of`, and `sees` where keys are too coarse.
 
@@ -63,6 +67,10 @@ class Interest:
     """
 
     limit: Limit | None = None
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        check_overrides(cls, Interest, _HOOKS)
 
     def keys_of(self, room: Any, entity: Any) -> Iterable[Key]:
         """Return the keys of an entity. Asked when the entity is new or has changed, at the flush."""

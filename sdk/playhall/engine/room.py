@@ -28,12 +28,13 @@ from typing import (
 from typing_extensions import TypeVar
 
 from playhall.engine.bots import Bot, Bots
-from playhall.engine.calls import CallRejected, Handler, handlers_of
+from playhall.engine.calls import CallRejected, Handler, handlers_of, is_handler
 from playhall.engine.connection import Connection, JsonOut, Message, check_connection
 from playhall.engine.entities import Entities
 from playhall.engine.interest import Interest, Limit
 from playhall.engine.kinds import Entity
 from playhall.engine.outputs import RoomIdentity, WakeReason
+from playhall.engine.overriding import check_overrides
 from playhall.engine.presence import Presence, PresenceEntry
 from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
@@ -392,6 +393,8 @@ def _check_members(cls: type) -> None:
             raise TypeError(f"{cls.__name__}.{name} cannot be async: it must be done when it returns")
         if name in _HOOKS and (inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value)):
             raise TypeError(f"{cls.__name__}.{name} has a yield in it, so calling it would run nothing of it")
+    handlers = [name for name, value in vars(cls).items() if is_handler(value)]
+    check_overrides(cls, Room, _HOOKS, own=handlers)
 
 
 def _check_settings(cls: type[Room[Any, Any, Any]]) -> None:

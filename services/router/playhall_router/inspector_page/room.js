@@ -84,6 +84,7 @@ export class RoomView {
       this.inside,
     );
     this.tabs.addEventListener("keydown", (event) => this.move(event));
+    this.shown = false;
     for (const panel of this.choosing()) panel.restore(choices);
     const tab = choices.get("tab") ?? FIRST_TAB;
     this.select(Object.hasOwn(this.panels, tab) ? tab : FIRST_TAB);
@@ -110,6 +111,8 @@ export class RoomView {
     const runs = "tick" in room;
     this.away.hidden = runs;
     this.inside.hidden = !runs;
+    if (runs && !this.shown) this.showTab();
+    this.shown = runs;
     setText(this.figures.status, room.status);
     this.figures.status.dataset.status = room.status;
     setText(
@@ -183,6 +186,13 @@ export class RoomView {
       this.panels[tab.dataset.name].root.classList.toggle("chosen", chosen);
     }
     this.body.dataset.chosen = name;
+  }
+
+  /** Where there is no room for all tabs, scroll to the chosen one. */
+  showTab() {
+    const tab = this.tabs.querySelector('[aria-selected="true"]');
+    const end = tab.offsetLeft + tab.offsetWidth - this.tabs.offsetLeft;
+    this.tabs.scrollLeft = Math.max(0, end - this.tabs.clientWidth);
   }
 
   move(event) {

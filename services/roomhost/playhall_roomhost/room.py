@@ -504,8 +504,7 @@ class RunningRoom:
     def _stop(self, out: StopOut) -> None:
         """The room ended by an error. Its clients hear of it now; the state store in its own time."""
         self._status = Status.STOPPED
-        last_line = out.error.strip().rpartition("\n")[2]
-        self._log.error("room_stopped", code=out.code, error=last_line, tick=self.core.tick_number)
+        self._log.error("room_stopped", code=out.code, error=_last_line(out), tick=self.core.tick_number)
         meters.rooms_stopped.labels(self.identity.room_type).inc()
         self._tell(pb.RoomEnded.REASON_STOPPED, out.code)
         self._drop_links()
@@ -544,7 +543,7 @@ class RunningRoom:
                 project=self.identity.project,
                 room_uid=self.identity.room_uid,
                 generation=self.generation,
-                error=out.error[-4_096:],
+                error=_last_line(out)[-4_096:],
             )
         )
         try:
@@ -617,6 +616,11 @@ class RunningRoom:
 
     def _fraction(self, now: float) -> int:
         return min(int(self._around.scheduler.fraction(self, now) * 256), 255)
+
+
+def _last_line(out: StopOut) -> str:
+    """What the exception says; its traceback is in the log already."""
+    return out.error.strip().rpartition("\n")[2]
 
 
 _AUTHORS_OWN = "room.log"

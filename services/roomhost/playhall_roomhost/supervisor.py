@@ -356,8 +356,9 @@ class Supervisor:
         )
         child.kill()
         if culprit is not None:
-            text = f"{culprit.what} blocked the loop for {self._config.stuck_s:g} s\n{stack}"
-            await self._strike(child, culprit, text)
+            await self._strike(
+                child, culprit, f"{culprit.what} blocked the loop for {self._config.stuck_s:g} s"
+            )
 
     def _name_stopped(self, child: Child, culprit: Culprit) -> None:
         member = self._pool.get(child.host_id)

@@ -5,7 +5,8 @@ test that another async plugin has taken (pytest-asyncio by mark or in its auto 
 to that plugin, and so is every test that does not use `room_host`.
 
 A test fails, too, if room code raised something that the test has neither been told of nor looked for in
-`t.errors`, and if a coroutine was never awaited. `--playhall-seed` is what the chances of networks are drawn from.
+`t.errors`, and if a coroutine was never awaited. `--playhall-seed` is what the chances of networks are drawn
+from.
 """
 
 from __future__ import annotations

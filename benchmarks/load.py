@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/load.py [SECONDS]
 
 Prints JSON lines: how late ticks start (p99 at most 50 ms), how the memory of each server process grows
-between the 70th second and the end (at most 5 %), and how many clients hold another state than their room at the end.
+between the 70th second and the end (at most 5 %), and how many clients hold another state than their room
+at the end.
 A few clients decode live with the real client; the rest record what they get, which is decoded after the run,
 so that this process does not take the CPU that it measures. Exits 1 where a limit is passed.
 """
@@ -48,7 +49,7 @@ RATE_HZ = 20
 SETTLE_S = 3.0
 LATE_MS = 50.0
 GROWTH = 0.05
-# By then the inspector of `playhall dev` keeps as much as it ever does: a minute of times, rings that are full.
+# By then the inspector of `playhall dev` keeps as much as it ever does: a minute of times, full rings.
 FILLED_S = 70.0
 SECONDS = 130.0
 PROJECT = "load"

@@ -8,7 +8,9 @@ BIN := .venv/bin
 WEB := clients/web
 PYTHON_READY := .venv/ready.stamp
 WEB_READY := $(if $(wildcard $(WEB)/package-lock.json),$(WEB)/node_modules/ready.stamp)
-READY := $(PYTHON_READY) $(WEB_READY)
+NATIVE := sdk/playhall/engine/native
+NATIVE_READY := .venv/native.stamp
+READY := $(PYTHON_READY) $(NATIVE_READY) $(WEB_READY)
 
 # Images like to forbid bytecode. All processes of a start would then compile all they import: twice the CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,7 +21,7 @@ EXAMPLES := $(patsubst examples/%/playhall.toml,examples/%,$(wildcard examples/*
 PACKAGES := sdk/playhall $(wildcard services/*/playhall_*)
 
 .DEFAULT_GOAL := help
-.PHONY: play test test-all check fmt gen ledger bench clean help ready chromium
+.PHONY: play test test-all check fmt gen ledger bench clean help ready chromium native
 
 play: ready ## Start Playhall with an example game (EXAMPLE=dots PORT=7350)
 	@exec $(BIN)/playhall dev examples/$(EXAMPLE) --port $(PORT)
@@ -76,10 +78,20 @@ $(PYTHON_READY): uv.lock pyproject.toml sdk/pyproject.toml $(wildcard services/*
 	@sh tools/bootstrap.sh
 	@touch $@
 
+# Without a compiler everything works, slower: the engine is the pure one then.
+$(NATIVE_READY): $(PYTHON_READY) sdk/build_native.py $(wildcard $(NATIVE)/*.pyx $(NATIVE)/*.pxd $(NATIVE)/*.h)
+	@if [ -n "$$PLAYHALL_PURE" ]; then exit 0; fi; \
+	if command -v $${CC:-cc} >/dev/null; then $(BIN)/python sdk/build_native.py >.venv/native.log 2>&1 || \
+	  { tail -n 30 .venv/native.log >&2; echo "make: the native engine could not be built (see above, and .venv/native.log)." >&2; exit 1; }; \
+	else echo "make: no C compiler, so the engine is the slower pure one. On Debian and Ubuntu: apt-get install gcc" >&2; fi
+	@touch $@
+
 $(WEB)/node_modules/ready.stamp: $(WEB)/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm is missing. Install Node.js 20 or newer." >&2; exit 1; }
 	cd $(WEB) && npm ci --no-audit --no-fund
 	@touch $@
+
+native: $(NATIVE_READY)
 
 chromium: $(PYTHON_READY)
 	@$(BIN)/python -m tools.find_chromium --install >/dev/null

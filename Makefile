@@ -9,7 +9,7 @@ WEB := clients/web
 PYTHON_READY := .venv/ready.stamp
 WEB_READY := $(if $(wildcard $(WEB)/package-lock.json),$(WEB)/node_modules/ready.stamp)
 NATIVE := sdk/playhall/engine/native
-NATIVE_READY := .venv/native.stamp
+NATIVE_READY := $(if $(PLAYHALL_PURE),,.venv/native.stamp)
 READY := $(PYTHON_READY) $(NATIVE_READY) $(WEB_READY)
 
 # Images like to forbid bytecode. All processes of a start would then compile all they import: twice the CPU.
@@ -79,9 +79,8 @@ $(PYTHON_READY): uv.lock pyproject.toml sdk/pyproject.toml $(wildcard services/*
 	@touch $@
 
 # Without a compiler everything works, slower: the engine is the pure one then.
-$(NATIVE_READY): $(PYTHON_READY) sdk/build_native.py $(wildcard $(NATIVE)/*.pyx $(NATIVE)/*.pxd $(NATIVE)/*.h)
-	@if [ -n "$$PLAYHALL_PURE" ]; then exit 0; fi; \
-	if command -v $${CC:-cc} >/dev/null; then $(BIN)/python sdk/build_native.py >.venv/native.log 2>&1 || \
+.venv/native.stamp: $(PYTHON_READY) sdk/build_native.py $(wildcard $(NATIVE)/*.pyx $(NATIVE)/*.pxd $(NATIVE)/*.h)
+	@if command -v $${CC:-cc} >/dev/null; then $(BIN)/python sdk/build_native.py >.venv/native.log 2>&1 || \
 	  { tail -n 30 .venv/native.log >&2; echo "make: the native engine could not be built (see above, and .venv/native.log)." >&2; exit 1; }; \
 	else echo "make: no C compiler, so the engine is the slower pure one. On Debian and Ubuntu: apt-get install gcc" >&2; fi
 	@touch $@
@@ -91,7 +90,7 @@ $(WEB)/node_modules/ready.stamp: $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-audit --no-fund
 	@touch $@
 
-native: $(NATIVE_READY)
+native: $(NATIVE_READY) ## Build the native engine after a change of it
 
 chromium: $(PYTHON_READY)
 	@$(BIN)/python -m tools.find_chromium --install >/dev/null

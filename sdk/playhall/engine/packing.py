@@ -3,7 +3,7 @@
 A group is one frame for several links: a head, of which there is one for all or one for each, and a body
 that they share. Everything is little-endian.
 
-    group = size u32 (of what follows), flags u8, count u32, links u64[count], body u32 (its size), heads, body
+    group = size u32 (of what follows), flags u8, count u32, links u64[count], body u32 (size), heads, body
     head  = size u8, bytes
 
 Flags: 1 the frame may be lost; 2 there is a head for each link, else one for all.

@@ -1,1 +1,1 @@
-"""The native engine: Cython modules, each beside a pure one of the same API (see `playhall.engine.backend`)."""
+"""The native engine: Cython modules, each beside a pure one of the same API (`playhall.engine.backend`)."""

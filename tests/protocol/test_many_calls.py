@@ -8,7 +8,8 @@ from playhall.client import outputs
 from playhall.client.core import ClientCore
 from playhall.engine import frames
 from playhall.engine.core import RoomCore
-from playhall.engine.outputs import FrameOut, JoinedOut, JoinRequest, Now, RoomIdentity, WakeInfo
+from playhall.engine.outputs import FramesOut, JoinedOut, JoinRequest, Now, RoomIdentity, WakeInfo
+from playhall.engine.packing import unpack_groups
 from playhall.room import Call, Connection, Room, Schema
 
 CALLS = 70_000
@@ -77,9 +78,10 @@ class Pair:
                         "",
                     )
                     self.client.received(frames.encode_server(welcome), 0.0)
-                case FrameOut(_, heads, body):
-                    self.client.received(heads[0] + body, 0.0)
-                    self.drained += len(heads[0]) + len(body)
+                case FramesOut(data):
+                    for _, frame, _ in unpack_groups(data):
+                        self.client.received(frame, 0.0)
+                        self.drained += len(frame)
                     self.room.drained(LINK, self.drained % 2**32, Now(0.0, 0.0))
 
 

@@ -18,7 +18,7 @@ from playhall.engine.core import RoomCore
 from playhall.engine.outputs import (
     BaseOut,
     CloseOut,
-    FrameOut,
+    FramesOut,
     HibernateOut,
     JoinedOut,
     JoinRequest,
@@ -31,6 +31,7 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
+from playhall.engine.packing import unpack_groups
 from playhall.room import Entity, Room, Schema
 from tests.support.watched import Player
 
@@ -386,9 +387,8 @@ class Table:
         match output:
             case JoinedOut(link, version, tick, tick_rate, resumed):
                 self._welcome(link, version, tick, tick_rate, resumed)
-            case FrameOut(links, heads, body):
-                for index, link in enumerate(links):
-                    data = (heads[index] if len(heads) > 1 else heads[0]) + body
+            case FramesOut(groups):
+                for link, data, _ in unpack_groups(groups):
                     assert len(data) <= MAX_FRAME
                     self._down(link, Frame(data, link))
             case CloseOut(link, code, reason):

@@ -32,7 +32,7 @@ from playhall.engine.outputs import (
     BaseOut,
     CancelOut,
     CloseOut,
-    FrameOut,
+    FramesOut,
     HibernateOut,
     JoinedOut,
     JoinRequest,
@@ -47,6 +47,7 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
+from playhall.engine.packing import Group, read_groups, unpack_groups
 from playhall.engine.room import Room
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, PresenceRow, Schema
 from playhall.engine.updates import Change, Correct, Enter, Leave, Owner, Patch, Update, UpdateReader
@@ -382,10 +383,9 @@ class Driver:
                 client.joined = output
                 client.log.append("welcome")
                 client.replica.welcome(output, self.core.generation)
-            case FrameOut(links, heads, body):
-                assert len(heads) in (1, len(links))
-                for index, link in enumerate(links):
-                    self.clients[link].take((heads[index] if len(heads) > 1 else heads[0]) + body)
+            case FramesOut(data):
+                for link, frame, _ in unpack_groups(data):
+                    self.clients[link].take(frame)
             case CloseOut():
                 self.clients[output.link].closed = output
                 self.clients[output.link].log.append("close")
@@ -413,6 +413,10 @@ class Driver:
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [output for output in self.outputs if isinstance(output, kind)]
+
+    @property
+    def groups(self) -> list[Group]:
+        return [group for out in self.of(FramesOut) for group in read_groups(out.data)]
 
     def clear(self) -> None:
         self.outputs.clear()

@@ -102,13 +102,10 @@ class JoinedOut:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameOut:
-    """A frame for each of `links`: a head and the body. `heads` holds one for all, or one for each."""
+class FramesOut:
+    """The frames of one flush or message: groups as in `packing`, to be sent in order."""
 
-    links: list[int]
-    heads: list[bytes]
-    body: bytes
-    unreliable: bool = False
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +206,7 @@ class LogOut:
 
 Output: TypeAlias = (
     JoinedOut
-    | FrameOut
+    | FramesOut
     | CloseOut
     | RecordOut
     | BaseOut

@@ -13,13 +13,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-__all__ = ["EACH_HEAD", "UNRELIABLE", "pack_group", "unpack_groups"]
+__all__ = ["EACH_HEAD", "UNRELIABLE", "Group", "pack_group", "read_groups", "unpack_groups"]
 
 UNRELIABLE = 1
 EACH_HEAD = 2
 
 _START = struct.Struct("<IBI")
+
+
+class Group(NamedTuple):
+    """One frame for several links. `heads` holds one for all of them, or one for each."""
+
+    links: Sequence[int]
+    heads: Sequence[bytes]
+    body: bytes
+    unreliable: bool
 
 
 def pack_group(
@@ -37,10 +47,9 @@ def pack_group(
     return _START.pack(len(rest) + 5, flags, count) + rest
 
 
-def unpack_groups(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
-    """Give each link's frame, in order: its number, the frame, whether it may be lost.
-
-    For groups that this process made: what does not fit raises struct.error or IndexError.
+def read_groups(data: bytes) -> Iterator[Group]:
+    """Give the groups, in order. For what this process packed: what does not fit raises struct.error or
+    IndexError.
     """
     at = 0
     while at < len(data):
@@ -53,9 +62,13 @@ def unpack_groups(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
         for _ in range(count if flags & EACH_HEAD else 1):
             heads.append(data[at + 1 : at + 1 + data[at]])
             at += 1 + data[at]
-        body = data[at : at + body_size]
+        yield Group(links, heads, data[at : at + body_size], bool(flags & UNRELIABLE))
+        at = end
+
+
+def unpack_groups(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+    """Give each link's frame, in order: its number, the frame, whether it may be lost. As `read_groups`."""
+    for links, heads, body, unreliable in read_groups(data):
         shared = heads[0] + body
         for index, link in enumerate(links):
-            frame = heads[index] + body if flags & EACH_HEAD else shared
-            yield link, frame, bool(flags & UNRELIABLE)
-        at = end
+            yield link, heads[index] + body if len(heads) > 1 else shared, unreliable

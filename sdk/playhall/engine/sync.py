@@ -16,7 +16,8 @@ from itertools import chain
 from playhall.engine.catchup import CatchUp, tell, tell_owner
 from playhall.engine.entries import Entries, Entry
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
-from playhall.engine.outputs import FrameOut, Output
+from playhall.engine.outputs import FramesOut, Output
+from playhall.engine.packing import pack_group
 from playhall.engine.payloads import compress
 from playhall.engine.schema import PRIVATE_ID
 from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
@@ -35,6 +36,8 @@ class Sync:
     def __init__(self, tracker: Tracker, emit: Callable[[Output], None]) -> None:
         self._tracker = tracker
         self._emit = emit
+        # Frame groups of the call under way.
+        self._groups: list[bytes] = []
 
     def update(
         self, links: Iterable[Link], flush: Flush | None, version: int, tick: int, mono: float
@@ -67,6 +70,7 @@ class Sync:
             self._follow(together, flush, now)
         for group in _groups(apart, version):
             self._catch_up(group, now)
+        self._put_out()
 
     def deliver(self, links: Sequence[Link], frame: bytes, mono: float) -> list[Link]:
         """Send a message or reply, which must arrive, to each link: at once, or when there is credit.
@@ -74,6 +78,7 @@ class Sync:
         Returns the links that have too much waiting.
         """
         self._deliver(links, [b""], frame, mono, counted=True)
+        self._put_out()
         return [link for link in links if link.outbox.waiting_bytes > MAX_WAITING_BYTES]
 
     def deliver_unreliable(self, links: Iterable[Link], frame: bytes) -> None:
@@ -81,12 +86,14 @@ class Sync:
         ready = [link for link in links if link.outbox.open]
         for link in ready:
             link.outbox.sent(len(frame))
-        self._emit_frame(ready, [b""], frame, unreliable=True)
+        self._add_group(ready, [b""], frame, unreliable=True)
+        self._put_out()
 
     def release(self, link: Link) -> None:
         """Send what waits for credit, as far as there is some."""
         for head, body in link.outbox.take():
-            self._emit(FrameOut([link.number], [head], body))
+            self._add_group([link], [head], body, unreliable=False)
+        self._put_out()
 
     def _deliver(
         self, links: Sequence[Link], heads: Sequence[bytes], body: bytes, mono: float, *, counted: bool
@@ -101,12 +108,18 @@ class Sync:
                 ready_heads.append(head)
             else:
                 link.outbox.hold(head, body, mono, counted=counted)
-        self._emit_frame(ready, ready_heads, body, unreliable=False)
+        self._add_group(ready, ready_heads, body, unreliable=False)
 
-    def _emit_frame(self, links: list[Link], heads: list[bytes], body: bytes, *, unreliable: bool) -> None:
+    def _add_group(self, links: list[Link], heads: list[bytes], body: bytes, *, unreliable: bool) -> None:
         if links:
             shared = heads[:1] if len(set(heads)) == 1 else heads
-            self._emit(FrameOut([link.number for link in links], list(shared), body, unreliable))
+            numbers = [link.number for link in links]
+            self._groups.append(pack_group(numbers, shared, body, unreliable=unreliable))
+
+    def _put_out(self) -> None:
+        if self._groups:
+            groups, self._groups = self._groups, []
+            self._emit(FramesOut(b"".join(groups)))
 
     def _follow(self, links: list[Link], flush: Flush, now: _Moment) -> None:
         """Send what a flush has changed to links that see all there is, and were up to date before it."""
@@ -156,7 +169,7 @@ class Sync:
                 outbox.hold_all(chain([(head, body)], frames), now.mono)
                 break
             outbox.sent(len(head) + len(body))
-            self._emit_frame([link], [head], body, unreliable=False)
+            self._add_group([link], [head], body, unreliable=False)
 
     def _send_all(self, links: list[Link], shared: list[bytes], own: list[list[bytes]], now: _Moment) -> None:
         """Send each link one update: the parts that all get, then those of its own."""

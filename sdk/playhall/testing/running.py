@@ -16,7 +16,7 @@ from playhall.engine.outputs import (
     BaseOut,
     CancelOut,
     CloseOut,
-    FrameOut,
+    FramesOut,
     HibernateOut,
     JoinedOut,
     LogOut,
@@ -29,6 +29,7 @@ from playhall.engine.outputs import (
     StopOut,
     WakeReason,
 )
+from playhall.engine.packing import unpack_groups
 from playhall.engine.room import Room
 from playhall.engine.steps import run_marked
 from playhall.testing.store import RoomStore
@@ -140,9 +141,9 @@ class Running:
 
     def _carry_out(self, output: Output) -> None:
         match output:
-            case FrameOut(links, heads, body):
-                for at, link in enumerate(links):
-                    self._events.room_frame(link, heads[at if len(heads) > 1 else 0] + body)
+            case FramesOut(data):
+                for link, frame, _ in unpack_groups(data):
+                    self._events.room_frame(link, frame)
             case RecordOut():
                 self._store.append(output, self._now().wall)
                 self.core.durable(output.version, self._now())

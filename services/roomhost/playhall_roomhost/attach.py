@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.outputs import FrameOut
+from playhall.engine.packing import Group
 
 __all__ = ["LINK_MASK", "AttachStream", "Clock", "link_number", "split", "stream_of"]
 
@@ -116,7 +116,7 @@ class AttachStream(Generic[R]):
     def pending_bytes(self) -> int:
         return self._bytes
 
-    def frames(self, generation: int, out: FrameOut, indices: list[int] | None) -> None:
+    def frames(self, generation: int, out: Group, indices: list[int] | None) -> None:
         """Queue a room's frame for its links at `indices` of `out`; None: for all of them."""
         if out.unreliable and self.stalled:
             self.dropped += 1
@@ -193,7 +193,7 @@ class AttachStream(Generic[R]):
         return items
 
 
-def split(out: FrameOut) -> dict[int, list[int]]:
+def split(out: Group) -> dict[int, list[int]]:
     """The indices of a frame's links, by stream."""
     parts: dict[int, list[int]] = {}
     for index, link in enumerate(out.links):

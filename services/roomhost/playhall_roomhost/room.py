@@ -31,7 +31,7 @@ from playhall.engine.outputs import (
     BaseOut,
     CancelOut,
     CloseOut,
-    FrameOut,
+    FramesOut,
     HibernateOut,
     JoinedOut,
     JoinRequest,
@@ -46,6 +46,7 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
+from playhall.engine.packing import Group, read_groups
 from playhall.engine.steps import as_coroutine, run_marked
 from playhall_common import logs
 from playhall_roomhost import meters
@@ -157,7 +158,7 @@ class RunningRoom:
         self._tick_seconds = meters.tick_seconds.labels(kind)
         self._tick_late = meters.tick_late.labels(kind)
         self._carry: dict[type[Output], Callable[[Any, Now], None]] = {
-            FrameOut: self._frame,
+            FramesOut: self._frames,
             RecordOut: self._record,
             BaseOut: self._base,
             JoinedOut: self._joined,
@@ -358,15 +359,16 @@ class RunningRoom:
 
     # What the core says.
 
-    def _frame(self, out: FrameOut, _now: Now) -> None:
-        first = stream_of(out.links[0])
-        if all(stream_of(link) == first for link in out.links):
-            self._to_stream(first, out, None)
-        else:
-            for number, indices in split(out).items():
-                self._to_stream(number, out, indices)
+    def _frames(self, out: FramesOut, _now: Now) -> None:
+        for group in read_groups(out.data):
+            first = stream_of(group.links[0])
+            if all(stream_of(link) == first for link in group.links):
+                self._to_stream(first, group, None)
+            else:
+                for number, indices in split(group).items():
+                    self._to_stream(number, group, indices)
 
-    def _to_stream(self, number: int, out: FrameOut, indices: list[int] | None) -> None:
+    def _to_stream(self, number: int, out: Group, indices: list[int] | None) -> None:
         stream = self._around.stream(number)
         if stream is not None:
             stream.frames(self.generation, out, indices)

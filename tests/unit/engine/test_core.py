@@ -14,7 +14,7 @@ from playhall.engine.outputs import (
     AwaitOut,
     BaseOut,
     CancelOut,
-    FrameOut,
+    FramesOut,
     HibernateOut,
     JoinedOut,
     JoinRequest,
@@ -245,7 +245,7 @@ def test_what_handlers_write_rides_on_the_next_tick(driver: Driver) -> None:
     driver.send(ann, 5)
     assert driver.outputs == []
     driver.tick()
-    assert [type(output) for output in driver.outputs] == [RecordOut, FrameOut]
+    assert [type(output) for output in driver.outputs] == [RecordOut, FramesOut]
     assert ann.replica.fields(0) == {"moves": 5}
 
 

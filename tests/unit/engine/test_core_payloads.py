@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.outputs import FrameOut, RecordOut
+from playhall.engine.outputs import RecordOut
 from playhall.room import Connection, Entity, Json, Room, Schema
 from tests.support.rooms import Driver
 
@@ -56,7 +56,7 @@ def test_what_is_sent_to_several_and_whole_states_are_deflated_from_1_kb(driver:
         driver.clear()
         driver.room.broadcast("x" * length)
         driver.pump()
-        [frame] = driver.of(FrameOut)
+        [frame] = driver.groups
         assert (len(frame.body) < 100) is deflated
         assert [client.messages[-1] for client in (ann, bob)] == ["x" * length] * 2
 

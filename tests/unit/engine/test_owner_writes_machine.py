@@ -24,7 +24,7 @@ from playhall.engine.core import RoomCore
 from playhall.engine.kinds import spec_of, stored_values
 from playhall.engine.outputs import (
     CloseOut,
-    FrameOut,
+    FramesOut,
     JoinedOut,
     JoinRequest,
     LogOut,
@@ -33,6 +33,7 @@ from playhall.engine.outputs import (
     RoomIdentity,
     WakeInfo,
 )
+from playhall.engine.packing import unpack_groups
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID
 from playhall.room import Connection, Entity, Interest, Json, Limit, Room, Schema, owner_only, u8, writable
 
@@ -195,9 +196,9 @@ class Tables(RuleBasedStateMachine):
                             token="",
                         )
                         self.send_down(link, frames.encode_server(welcome), metered=False)
-                    case FrameOut(links, heads, body):
-                        for index, link in enumerate(links):
-                            self.send_down(link, (heads[index] if len(heads) > 1 else heads[0]) + body)
+                    case FramesOut(data):
+                        for link, frame, _ in unpack_groups(data):
+                            self.send_down(link, frame)
                     case CloseOut(link, code):
                         assert code == 4012, code
                     case RecordOut():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from playhall.engine.frames import Resume
-from playhall.engine.outputs import FrameOut
+from playhall.engine.packing import Group
 from playhall.engine.updates import Change, Correct, Enter, Leave, Owner, Patch, Update
 from playhall.room import Connection, Entity, Room, Schema, f32, owner_only, u8, u32, writable
 from tests.support.rooms import Driver, Gate, TestClient
@@ -57,8 +57,8 @@ def operations(client: TestClient, kind: type[Any]) -> list[Any]:
     return [operation for operation in last(client).operations if isinstance(operation, kind)]
 
 
-def frames(driver: Driver) -> list[FrameOut]:
-    return driver.of(FrameOut)
+def frames(driver: Driver) -> list[Group]:
+    return driver.groups
 
 
 @pytest.mark.ledger("STATE-01", "STATE-02", "ENT-18")
@@ -82,7 +82,7 @@ def test_one_change_is_one_frame_for_all(driver: Driver) -> None:
     dot.x = 5
     driver.tick()
     [frame] = frames(driver)
-    assert frame.links == [client.link for client in clients]
+    assert list(frame.links) == [client.link for client in clients]
     assert len(frame.heads) == 1
     assert len(frame.heads[0]) == 4
     for client in clients:
@@ -129,7 +129,7 @@ def test_private_state_goes_to_its_player_alone(driver: Driver) -> None:
     driver.clear()
     driver.room.private("ann").coins = 5
     driver.tick()
-    assert [frame.links for frame in frames(driver)] == [[ann.link]]
+    assert [list(frame.links) for frame in frames(driver)] == [[ann.link]]
     driver.room.state.moves = 1
     driver.tick()
     for client in (ann, bob):
@@ -151,7 +151,7 @@ def test_owner_only_fields_go_to_the_owner_alone(driver: Driver) -> None:
     driver.clear()
     dot.hand = 8
     driver.tick()
-    assert [frame.links for frame in frames(driver)] == [[ann.link]]
+    assert [list(frame.links) for frame in frames(driver)] == [[ann.link]]
     dot.hand = 9
     dot.x = 1
     driver.tick()

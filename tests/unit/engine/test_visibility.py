@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from playhall.engine.outputs import FrameOut, LogOut, RecordOut
+from playhall.engine.outputs import FramesOut, LogOut, RecordOut
 from playhall.engine.schema import FIRST_PRESENCE_ID
 from playhall.engine.updates import Change, Correct, Enter, Leave, Owner
 from playhall.room import (
@@ -459,7 +459,7 @@ def test_who_looks_elsewhere_and_back_within_a_tick_is_told_nothing() -> None:
     move(driver, ann, (1000, 0))
     move(driver, ann, (0, 0))
     driver.tick()
-    assert driver.of(FrameOut) == []
+    assert driver.of(FramesOut) == []
     move(driver, ann, (1000, 0))
     driver.tick()
     assert seen(ann) == set()
@@ -619,14 +619,14 @@ def test_those_who_see_the_same_are_sent_one_body() -> None:
     driver.clear()
     here.y, there.y = 1, 2
     driver.tick()
-    frames: list[FrameOut] = driver.of(FrameOut)
-    assert sorted(frame.links for frame in frames) == [[ann.link, bob.link], [cy.link, dan.link]]
+    frames = driver.groups
+    assert sorted(list(frame.links) for frame in frames) == [[ann.link, bob.link], [cy.link, dan.link]]
     assert all(len(frame.heads) == 1 for frame in frames)
     driver.clear()
     here.y = 3
     driver.room.private("bob").coins = 5
     driver.tick()
-    assert [frame.links for frame in driver.of(FrameOut)] == [[ann.link, bob.link], [bob.link]]
+    assert [list(frame.links) for frame in driver.groups] == [[ann.link, bob.link], [bob.link]]
     assert told(ann) == [Change(here.id, {1: 3.0})]
     assert told(bob) == [Change(here.id, {1: 3.0}), Change(1, {0: 5})]
 
@@ -699,7 +699,7 @@ def test_with_a_budget_changes_wait_merge_and_all_arrive() -> None:
     assert {row["x"] for row in ann.replica.of_kind(Dot).values()} == {200.0}
     driver.clear()
     driver.tick(5)
-    assert driver.of(FrameOut) == []
+    assert driver.of(FramesOut) == []
 
 
 def test_a_budget_holds_back_what_enters_and_never_what_leaves_or_is_owned() -> None:

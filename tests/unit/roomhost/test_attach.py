@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.outputs import FrameOut
+from playhall.engine.packing import Group
 from playhall_roomhost.attach import (
     BATCH_BYTES,
     MAX_BROKEN_BYTES,
@@ -20,8 +20,8 @@ MIB = 1024 * 1024
 
 def frame(
     *links: int, body: bytes = b"body", heads: list[bytes] | None = None, unreliable: bool = False
-) -> FrameOut:
-    return FrameOut([link_number(3, link) for link in links], heads or [b"h"], body, unreliable)
+) -> Group:
+    return Group([link_number(3, link) for link in links], heads or [b"h"], body, unreliable)
 
 
 def stream() -> AttachStream[str]:
@@ -30,7 +30,7 @@ def stream() -> AttachStream[str]:
 
 def test_a_link_has_one_number_in_all_rooms() -> None:
     assert stream_of(link_number(3, 9)) == 3
-    parts = split(FrameOut([link_number(3, 1), link_number(4, 1), link_number(3, 2)], [b"h"], b""))
+    parts = split(Group([link_number(3, 1), link_number(4, 1), link_number(3, 2)], [b"h"], b"", False))
     assert parts == {3: [0, 2], 4: [1]}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from playhall.engine.core import RoomCore
 from playhall.engine.frames import Resume
-from playhall.engine.outputs import BaseOut, FrameOut, JoinRequest, Now, Output, RoomIdentity, WakeInfo
+from playhall.engine.outputs import BaseOut, FramesOut, JoinRequest, Now, Output, RoomIdentity, WakeInfo
+from playhall.engine.packing import unpack_groups
 from playhall.room import Entity, Room, Schema, u32
 
 LINK = 1
@@ -60,10 +61,10 @@ def test_a_held_link_is_sent_nothing_and_then_one_merged_update() -> None:
     for n in range(1, 4):
         room.state.moves = n
         core.tick(Now(0.2 + n / 20, 0.2))
-    assert only(FrameOut, core.take_outputs()) == []
+    assert only(FramesOut, core.take_outputs()) == []
     core.hold(LINK, False, Now(0.5, 0.5))
     core.tick(Now(0.5, 0.5))
-    assert len(only(FrameOut, core.take_outputs())) == 1
+    assert len(only(FramesOut, core.take_outputs())) == 1
 
 
 def test_messages_to_a_held_link_wait_in_order() -> None:
@@ -71,7 +72,8 @@ def test_messages_to_a_held_link_wait_in_order() -> None:
     core.hold(LINK, True, Now(0.2, 0.2))
     for n in range(3):
         room.broadcast({"n": n})
-    assert only(FrameOut, core.take_outputs()) == []
+    assert only(FramesOut, core.take_outputs()) == []
     core.hold(LINK, False, Now(0.3, 0.3))
-    bodies = [out.heads[0] + out.body for out in core.take_outputs() if isinstance(out, FrameOut)]
+    sent = [out.data for out in core.take_outputs() if isinstance(out, FramesOut)]
+    bodies = [frame for _, frame, _ in unpack_groups(b"".join(sent))]
     assert [body[-2:-1] for body in bodies] == [b"0", b"1", b"2"]

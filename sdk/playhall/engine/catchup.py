@@ -16,7 +16,7 @@ from playhall.engine.entries import Entries, Entry
 from playhall.engine.tracking import Scope, Tracked
 from playhall.engine.updates import MAX_BODY, Section, UpdateBuilder, encode_leave
 
-__all__ = ["CatchUp", "Step", "tell", "tell_owner"]
+__all__ = ["CatchUp", "Step", "place", "tell", "tell_owner"]
 
 # Bytes of entries of one body, less than the most so that what stands before each section fits too.
 BODY_BYTES = MAX_BODY - 64
@@ -35,6 +35,11 @@ class Step(NamedTuple):
     mine: bool
     correct: int
     since: int
+
+
+def place(tracked: Tracked) -> tuple[int, int]:
+    """Where it stands among others in an update: by number of kind, then by row."""
+    return tracked.number, tracked.id
 
 
 class CatchUp:

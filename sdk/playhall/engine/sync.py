@@ -9,11 +9,11 @@ share a body like that. Who has just come, or was left out of earlier updates, g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from playhall.engine.catchup import CatchUp, tell, tell_owner
+from playhall.engine.catchup import CatchUp, place, tell, tell_owner
 from playhall.engine.entries import Entries, Entry
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
 from playhall.engine.outputs import FramesOut, Output
@@ -46,9 +46,9 @@ class Sync:
 
         `flush` is what has just changed, if anything.
         """
-        now = _Moment(version, tick, mono, Entries())
-        touched: dict[int, dict[int, Tracked]] = {}
+        now = _Moment(version, tick, mono, Entries(), _Changes(self._tracker))
         together: list[Link] = []
+        alike: list[tuple[Link, Lack]] = []
         apart: list[tuple[Link, Lack]] = []
         for link in links:
             view = link.view
@@ -61,15 +61,14 @@ class Sync:
             elif flush is not None and view.follows(version):
                 together.append(link)
             else:
-                if view.version not in touched and not view.fresh:
-                    touched[view.version] = self._tracker.public_since(view.version)
-                lack = view.lack(self._tracker, touched.get(view.version, {}))
+                lack = view.lack(self._tracker, now.changes.since)
                 view.ration(lack, now.entries)
-                apart.append((link, lack))
+                (alike if view.keeps_up(version) else apart).append((link, lack))
         if flush is not None and together:
             self._follow(together, flush, now)
-        for group in _groups(apart, version):
-            self._catch_up(group, now)
+        self._share(alike, now)
+        for link, lack in apart:
+            self._stream(link, lack, now)
         self._put_out()
 
     def deliver(self, links: Sequence[Link], frame: bytes, mono: float) -> list[Link]:
@@ -124,35 +123,45 @@ class Sync:
     def _follow(self, links: list[Link], flush: Flush, now: _Moment) -> None:
         """Send what a flush has changed to links that see all there is, and were up to date before it."""
         shared = _bodies(_shared_entries(flush, now.entries))
-        players = {link.player for link in links}
-        own = {player: _bodies(found) for player, found in _own_entries(flush, players, now.entries).items()}
-        self._send_all(links, shared, [own.get(link.player, []) for link in links], now)
+        among = _owners_business(flush)
+        own = [
+            _bodies(_beyond(link.view.own(self._tracker, among[link.player]), now.entries))
+            if link.player in among
+            else []
+            for link in links
+        ]
+        self._send_all(links, shared, own, now)
         removed = {tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC}
         added = {tracked.id for tracked in flush.added if tracked.scope in _PUBLIC}
         for link in links:
             link.view.follow(flush, removed, added, self._tracker)
             link.outbox.settle()
 
-    def _catch_up(self, group: list[tuple[Link, Lack]], now: _Moment) -> None:
-        """Send what they lack to links that lack the same, but for what only owners are told."""
-        if len(group) == 1:
-            [(link, lack)] = group
-            self._stream(link, lack, now)
-        else:
-            entries = now.entries
-            first = group[0][1]
-            public = [step for step in first.steps if step.tracked.scope is not Scope.PRIVATE]
-            shared = [(Section.LEAVE, encode_leave(id)) for id in first.leaving if id != PRIVATE_ID]
-            for step in public:
-                shared += tell(step._replace(mine=False, correct=0), entries)
-            own = [_bodies(_beyond(lack, entries)) for _, lack in group]
-            self._send_all([link for link, _ in group], _bodies(shared), own, now)
-        for link, lack in group:
-            link.view.take(lack, now.version)
-            link.outbox.settle()
+    def _share(self, alike: list[tuple[Link, Lack]], now: _Moment) -> None:
+        """Send what they lack to links that were up to date before this flush: one body to those for whom it
+        is the same, and what only owners are told apart from it.
+        """
+        groups: defaultdict[tuple[bytes, ...], list[tuple[Link, Lack]]] = defaultdict(list)
+        bodies: dict[object, tuple[bytes, ...]] = {}
+        for link, lack in alike:
+            signature = _signature(lack)
+            if signature not in bodies:
+                bodies[signature] = tuple(_bodies(_public_entries(lack, now.entries)))
+            groups[bodies[signature]].append((link, lack))
+        for shared, group in groups.items():
+            own = [_bodies(_beyond(lack, now.entries)) for _, lack in group]
+            self._send_all([link for link, _ in group], shared, own, now)
+            for link, lack in group:
+                link.view.take(lack, now.version)
+                link.outbox.settle()
 
     def _stream(self, link: Link, lack: Lack, now: _Moment) -> None:
         """Send one link what it lacks, each part when there is credit for it."""
+        self._send_parts(link, lack, now)
+        link.view.take(lack, now.version)
+        link.outbox.settle()
+
+    def _send_parts(self, link: Link, lack: Lack, now: _Moment) -> None:
         view, outbox = link.view, link.outbox
         catch_up = CatchUp(lack.leaving, lack.steps, now.entries)
         bodies = catch_up.bodies()
@@ -171,7 +180,9 @@ class Sync:
             outbox.sent(len(head) + len(body))
             self._add_group([link], [head], body, unreliable=False)
 
-    def _send_all(self, links: list[Link], shared: list[bytes], own: list[list[bytes]], now: _Moment) -> None:
+    def _send_all(
+        self, links: list[Link], shared: Sequence[bytes], own: list[list[bytes]], now: _Moment
+    ) -> None:
         """Send each link one update: the parts that all get, then those of its own."""
         for index, body in enumerate(shared):
             at_end = index == len(shared) - 1
@@ -220,6 +231,22 @@ class _Moment:
     tick: int
     mono: float
     entries: Entries
+    changes: _Changes
+
+
+class _Changes:
+    """What has changed since the versions that views are at."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+        self._found: dict[int, Mapping[int, Tracked]] = {}
+
+    def since(self, version: int) -> Mapping[int, Tracked]:
+        """Return all public things, by id, that have changed since a version."""
+        found = self._found.get(version)
+        if found is None:
+            found = self._found[version] = self._tracker.public_since(version)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +281,6 @@ def _bodies(entries: Iterable[Entry]) -> list[bytes]:
     return builder.bodies() if builder else []
 
 
-def _groups(apart: list[tuple[Link, Lack]], version: int) -> Iterable[list[tuple[Link, Lack]]]:
-    """Put together the links that were up to date before and lack the same public things."""
-    groups: defaultdict[object, list[tuple[Link, Lack]]] = defaultdict(list)
-    for link, lack in apart:
-        view = link.view
-        alike = not view.fresh and view.version == version - 1 and view.budget is None
-        groups[_signature(lack) if alike else link].append((link, lack))
-    return groups.values()
-
-
 def _signature(lack: Lack) -> object:
     steps = [2 * step.id + step.enters for step in lack.steps if step.id != PRIVATE_ID]
     return tuple(id for id in lack.leaving if id != PRIVATE_ID), tuple(steps)
@@ -280,41 +297,43 @@ def _beyond(lack: Lack, entries: Entries) -> Iterator[Entry]:
             yield from tell_owner(step, entries)
 
 
+def _public_entries(lack: Lack, entries: Entries) -> Iterator[Entry]:
+    """Give what a client lacks that anybody would be told."""
+    for id in lack.leaving:
+        if id != PRIVATE_ID:
+            yield Section.LEAVE, encode_leave(id)
+    for step in lack.steps:
+        if step.tracked.scope is not Scope.PRIVATE:
+            yield from tell(step._replace(mine=False, correct=0), entries)
+
+
 def _shared_entries(flush: Flush, entries: Entries) -> Iterator[Entry]:
     """Give what a flush has changed for everyone."""
     for id in sorted(tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC):
         yield Section.LEAVE, encode_leave(id)
-    for tracked in flush.added:
+    for tracked in sorted(flush.added, key=place):
         if tracked.scope in _PUBLIC:
             yield from entries.enter(tracked, mine=False)
-    for tracked in flush.changed:
+    for tracked in sorted(flush.changed, key=place):
         if tracked.scope in _PUBLIC:
             yield from entries.change(tracked, flush.version - 1, mine=False)
 
 
-def _own_entries(flush: Flush, players: Set[str], entries: Entries) -> dict[str, list[Entry]]:
-    """Return what a flush has changed for single ones of these players, beyond what it has for everyone."""
-    own: defaultdict[str, list[Entry]] = defaultdict(list)
+def _owners_business(flush: Flush) -> dict[str, set[Tracked]]:
+    """Return by player what a flush may tell its owner, or who was that, more of than others."""
+    found: defaultdict[str, set[Tracked]] = defaultdict(set)
     for tracked in flush.removed:
-        if tracked.scope is Scope.PRIVATE and tracked.owner is not None:
-            own[tracked.owner].append((Section.LEAVE, encode_leave(tracked.id)))
-    for tracked in flush.added:
-        owner = tracked.owner
-        if owner is None or owner not in players:
+        if tracked.scope is Scope.PRIVATE:
+            found.setdefault(tracked.owner or "", set())
+    for tracked in chain(flush.added, flush.changed):
+        if tracked.owner is None:
             continue
         if tracked.scope is Scope.PRIVATE:
-            own[owner] += entries.enter(tracked, mine=True)
-        elif tracked.spec.owner_only_mask and tracked.scope is Scope.SHARED:
-            own[owner] += entries.secrets(tracked)
-    for tracked in flush.changed:
-        owner = tracked.owner
-        if owner is None or owner not in players:
-            continue
-        if tracked.scope is Scope.PRIVATE:
-            own[owner] += entries.change(tracked, flush.version - 1, mine=True)
-        elif tracked.scope is Scope.SHARED:
-            own[owner] += entries.change_for_owner(tracked, flush.version - 1)
-    for player in flush.corrections.keys() & players:
-        for tracked, mask in flush.corrections[player].items():
-            own[player] += entries.correct(tracked, mask, mine=tracked.owner == player)
-    return {player: found for player, found in own.items() if found}
+            found.setdefault(tracked.owner, set())
+        elif tracked.scope is Scope.SHARED and (
+            tracked.spec.owner_only_mask or tracked.owner_changed == flush.version
+        ):
+            found[tracked.owner].add(tracked)
+    for player, masks in flush.corrections.items():
+        found[player].update(tracked for tracked in masks if tracked.scope is not Scope.PRIVATE)
+    return found

@@ -11,12 +11,11 @@ view remembers of when each such thing is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from playhall.engine.budget import Budget
-from playhall.engine.catchup import Step, tell
+from playhall.engine.catchup import Step, place, tell
 from playhall.engine.entries import Entries
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
 from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
@@ -24,23 +23,53 @@ from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
 __all__ = ["Lack", "Sight", "View"]
 
 
-@dataclass(slots=True)
 class Sight:
     """What one connection sees, where not everyone sees everything: all but its player's private state.
 
     `found`: the ids among it that interest shows. `subscriptions`: its keys, for each part of the interest.
     """
 
-    visible: dict[int, Tracked] = field(default_factory=dict)
-    found: set[int] = field(default_factory=set)
-    subscriptions: list[set[str | int | float]] = field(default_factory=list)
-    too_many_keys: bool = False
-    too_many_visible: bool = False
+    __slots__ = ("_visible", "found", "subscriptions", "too_many_keys", "too_many_visible")
+
+    def __init__(self) -> None:
+        self._visible: dict[int, Tracked] = {}
+        self.found: set[int] = set()
+        self.subscriptions: list[set[str | int | float]] = []
+        self.too_many_keys = False
+        self.too_many_visible = False
+
+    @property
+    def size(self) -> int:
+        """How many things it sees. Shared state does not count."""
+        return len(self._visible) - (SHARED_ID in self._visible)
+
+    @property
+    def visible(self) -> Mapping[int, Tracked]:
+        """All of it, by id."""
+        return self._visible
+
+    def sees(self, tracked: Tracked) -> bool:
+        return self._visible.get(tracked.id) is tracked
+
+    def show(self, tracked: Tracked) -> None:
+        self._visible[tracked.id] = tracked
+
+    def hide(self, tracked: Tracked) -> bool:
+        """Returns whether it was seen. Another thing of the same id stays."""
+        if self._visible.get(tracked.id) is not tracked:
+            return False
+        del self._visible[tracked.id]
+        return True
+
+    def replace(self, visible: dict[int, Tracked]) -> bool:
+        """See these from now on, by id, and nothing else. Returns whether that is not what it was."""
+        before, self._visible = self._visible, visible
+        return visible.keys() != before.keys()
 
 
 @dataclass(slots=True)
 class Lack:
-    """What a client is to be told: first `leaving`, then `steps`, by id. `waits`: what is not told yet."""
+    """What a client is to be told: `leaving`, by id, then `steps`, by `place`. `waits`: not told yet."""
 
     leaving: list[int]
     steps: list[Step]
@@ -110,31 +139,51 @@ class View:
         """Whether it sees all there is, and holds all there was at the version before."""
         return self.sight is None and not self._widened and not self.fresh and self.version == version - 1
 
+    def keeps_up(self, version: int) -> bool:
+        """Whether it has a sight, and holds all that it saw at the version before."""
+        return not self.fresh and self.version == version - 1 and self.budget is None and not self._behind
+
     def note(self, flush: Flush) -> None:
         """Take in what a flush means for this client: to be called for every flush, before its update."""
         for tracked, mask in flush.corrections.get(self.player, {}).items():
             self._corrections[tracked.id] = self._corrections.get(tracked.id, 0) | mask
 
-    def lack(self, tracker: Tracker, touched: Mapping[int, Tracked]) -> Lack:
-        """Return what the client lacks. `touched`: at least all, by id, that has changed since `version`."""
-        seen = tracker.public if self.sight is None else self.sight.visible
-        if self.fresh:
-            touched = seen
+    def lack(self, tracker: Tracker, changes: Callable[[int], Mapping[int, Tracked]]) -> Lack:
+        """Return what the client lacks. `changes` gives all public things, by id, changed since a version."""
+        seen = self._seen(tracker)
+        touched = seen if self.fresh else changes(self.version)
         new: Set[int] = seen.keys() - self._held
         gone = self._held.difference(seen)
         gone.discard(PRIVATE_ID)
         kept = (touched.keys() & seen.keys()) | (self._behind.keys() & seen.keys())
         lack = Lack(list(gone), [])
+        self._add_private(lack, tracker)
+        for id in new | kept:
+            self._add(lack, seen[id])
+        lack.leaving.sort()
+        lack.steps.sort(key=_place_of)
+        return lack
+
+    def own(self, tracker: Tracker, among: Iterable[Tracked]) -> Lack:
+        """Return what the client lacks of its private state, and of these things, as far as it sees them."""
+        lack = Lack([], [])
+        seen = self._seen(tracker)
+        for tracked in among:
+            if seen.get(tracked.id) is tracked:
+                self._add(lack, tracked)
+        self._add_private(lack, tracker)
+        lack.steps.sort(key=_place_of)
+        return lack
+
+    def _seen(self, tracker: Tracker) -> Mapping[int, Tracked]:
+        return tracker.public if self.sight is None else self.sight.visible
+
+    def _add_private(self, lack: Lack, tracker: Tracker) -> None:
         private = tracker.private(self.player)
         if private is not None:
             self._add(lack, private)
         elif PRIVATE_ID in self._held:
             lack.leaving.append(PRIVATE_ID)
-        for id in new | kept:
-            self._add(lack, seen[id])
-        lack.leaving.sort()
-        lack.steps.sort(key=itemgetter(0))
-        return lack
 
     def _add(self, lack: Lack, tracked: Tracked) -> None:
         id, mine = tracked.id, tracked.owner == self.player
@@ -205,6 +254,10 @@ class View:
     def name(self, version: int, tick: int) -> None:
         """Note that an update's head has named this version and tick."""
         self.told_version, self.told_tick = version, tick
+
+
+def _place_of(step: Step) -> tuple[int, int]:
+    return place(step.tracked)
 
 
 def _is_metered(step: Step) -> bool:

@@ -160,7 +160,6 @@ class Visibility:
 
     def _look_around(self, link: Link, sight: Sight, keyed: Keyed) -> bool:
         """Look at all there is. Returns whether the link sees anything else than before."""
-        before = sight.visible
         visible = dict(self._common)
         for tracked, entry in self._entries:
             if ask_presence(self._room, link, tracked, entry):
@@ -169,7 +168,7 @@ class Visibility:
         found = self._find(link, sight, keyed)
         for id in owned:
             found.pop(id, None)
-        found = self._limited(link, found, before)
+        found = self._limited(link, sight, found)
         space = MAX_VISIBLE - _size(visible)
         over = len(owned) + len(found) > space
         if over:
@@ -180,29 +179,27 @@ class Visibility:
         sight.too_many_visible = over
         visible.update(owned)
         visible.update(found)
-        sight.visible, sight.found = visible, set(found)
-        return visible.keys() != before.keys()
+        sight.found = set(found)
+        return sight.replace(visible)
 
     def _look_at(self, link: Link, sight: Sight, keyed: Keyed, flush: Flush) -> bool:
         """Look at what has changed. Returns whether that will not do: all there is has to be looked at."""
-        visible = sight.visible
         memory = memory_of(link.conn)
         memory.begin(whole=False)
         for tracked in flush.removed:
-            if visible.get(tracked.id) is tracked:
-                del visible[tracked.id]
+            if sight.hide(tracked):
                 sight.found.discard(tracked.id)
         for tracked in chain(flush.added, flush.changed):
             if tracked.scope in (Scope.PRIVATE, Scope.HIDDEN):
                 continue
             seen = self._sees(link, sight, keyed, tracked)
             if not seen:
-                visible.pop(tracked.id, None)
+                sight.hide(tracked)
                 sight.found.discard(tracked.id)
-            elif tracked.id not in visible and _size(visible) >= MAX_VISIBLE:
+            elif not sight.sees(tracked) and sight.size >= MAX_VISIBLE:
                 return True
             else:
-                visible[tracked.id] = tracked
+                sight.show(tracked)
         memory.end()
         return False
 
@@ -228,7 +225,7 @@ class Visibility:
     def _has_space(self, sight: Sight, tracked: Tracked) -> bool:
         """Whether the limit allows one more of what interest shows, or has done so before."""
         limit = self._interest.limit
-        if tracked.id not in sight.visible and limit is not None and len(sight.found) >= limit.max:
+        if not sight.sees(tracked) and limit is not None and len(sight.found) >= limit.max:
             return False
         sight.found.add(tracked.id)
         return True
@@ -238,9 +235,10 @@ class Visibility:
         moved = False
         for tracked, entry in self._entries:
             seen = ask_presence(self._room, link, tracked, entry)
-            if seen and tracked.id not in sight.visible:
-                sight.visible[tracked.id], moved = tracked, True
-            elif not seen and sight.visible.pop(tracked.id, None) is not None:
+            if seen and not sight.sees(tracked):
+                sight.show(tracked)
+                moved = True
+            elif not seen and sight.hide(tracked):
                 moved = True
         return moved
 
@@ -256,9 +254,7 @@ class Visibility:
         memory.end()
         return found
 
-    def _limited(
-        self, link: Link, found: dict[int, Tracked], before: dict[int, Tracked]
-    ) -> dict[int, Tracked]:
+    def _limited(self, link: Link, sight: Sight, found: dict[int, Tracked]) -> dict[int, Tracked]:
         """Return what the limit leaves, the best first."""
         limit, budget = self._interest.limit, link.view.budget
         if limit is None or (len(found) <= limit.max and budget is None):
@@ -268,7 +264,7 @@ class Visibility:
             budget.priorities = priorities
         ranked = sorted(found, key=lambda id: (-priorities[id], id))
         stays = islice(ranked, limit.max, limit.max * 11 // 10)
-        kept = chain(ranked[: limit.max], (id for id in stays if before.get(id) is found[id]))
+        kept = chain(ranked[: limit.max], (id for id in stays if sight.sees(found[id])))
         return {id: found[id] for id in kept}
 
     def _fill_budget(self, link: Link, *, tick: bool) -> None:

@@ -12,6 +12,7 @@ from playhall.engine.connection import Connection, JsonOut
 from playhall.engine.connections import Connections
 from playhall.engine.entities import Entities
 from playhall.engine.presence import Presence
+from playhall.engine.rewinding import Rewinding
 from playhall.engine.runtime import Runtime
 from playhall.engine.sending import Sending, encode_message
 
@@ -31,6 +32,7 @@ class Context:
         bots: BotBook,
         bans: Bans,
         sending: Sending,
+        rewinding: Rewinding,
         *,
         max_players: int,
         hibernate: Callable[[], None],
@@ -46,6 +48,7 @@ class Context:
         self.entities = Entities(runtime.store)
         self.presence = Presence(runtime.presence)
         self.log = runtime.log
+        self.rewind = rewinding.rewind
 
     @property
     def tick_number(self) -> int:

@@ -62,6 +62,7 @@ from playhall.engine.outputs import (
 )
 from playhall.engine.receiving import Receiving
 from playhall.engine.retention import CHECK_S
+from playhall.engine.rewinding import Rewinding
 from playhall.engine.room import Room, Wake
 from playhall.engine.runtime import START_HOOK_S, Runtime
 from playhall.engine.saving import Saving, load
@@ -141,6 +142,7 @@ class RoomCore:
         self._saving: Saving
         self._writes: OwnerWrites
         self._answering: Answering
+        self._rewinding: Rewinding
         self._receiving: Receiving
         self._context: Context
 
@@ -165,6 +167,20 @@ class RoomCore:
     def connection_count(self) -> int:
         """How many connections are in the room or joining it."""
         return 0 if self._connections is None else len(self._connections)
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether `take_outputs` has anything to return."""
+        return self._runtime.has_outputs
+
+    @property
+    def awaits_durable(self) -> bool:
+        """Whether anything may come of `durable` now. If not, it is only noted, and no room code runs."""
+        return (
+            self.status is Status.CLOSING
+            or self._asked is not None
+            or (self._connections is not None and self._answering.waits)
+        )
 
     def take_outputs(self) -> list[Output]:
         """Return what is to be carried out, in order. Each output is given once."""
@@ -414,12 +430,16 @@ class RoomCore:
         self._writes = OwnerWrites(runtime, room)
         self._answering = Answering(runtime, room, self._saving, sending)
         self._receiving = Receiving(runtime, room, connections, self._writes, self._answering)
+        self._rewinding = Rewinding(
+            self._room_class.__name__, runtime, self._room_class.history, self.tick_rate
+        )
         self._context = Context(
             runtime,
             connections,
             bots,
             self._bans,
             sending,
+            self._rewinding,
             max_players=self._max_players,
             hibernate=lambda: self._close_room(CloseCode.HIBERNATED, "the room hibernates", move=False),
         )
@@ -524,6 +544,8 @@ class RoomCore:
                 if self.status is not status:
                     return  # interest has ended the room
                 runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
+                if tick:
+                    self._rewinding.record()
             self._answering.flushed()
 
     def _look(self, links: list[Link], flush: Flush | None, *, tick: bool) -> bool:

@@ -31,6 +31,7 @@ from playhall.engine.bots import Bot, Bots
 from playhall.engine.calls import CallRejected, Handler, handlers_of, is_handler
 from playhall.engine.connection import Connection, JsonOut, Message, check_connection
 from playhall.engine.entities import Entities
+from playhall.engine.history import History, Past
 from playhall.engine.interest import Interest, Limit
 from playhall.engine.kinds import Entity
 from playhall.engine.outputs import RoomIdentity, WakeReason
@@ -45,6 +46,7 @@ __all__ = ["DEFAULT_RETENTION_S", "Hook", "Room", "RoomContext", "Wake"]
 StateT = TypeVar("StateT", bound="Entity | None", default=None)
 PrivateT = TypeVar("PrivateT", bound="Entity | None", default=None)
 ConnT = TypeVar("ConnT", bound=Connection, default=Connection)
+E = TypeVar("E", bound=Entity)
 
 Hook: TypeAlias = "Awaitable[None] | None"
 """What a hook returns: it may be `def` or `async def`. An async one is not waited for by the tick, and has
@@ -99,6 +101,7 @@ class RoomContext(Protocol):
     def ban(self, player: str) -> None: ...
     def unban(self, player: str) -> None: ...
     def request_hibernate(self) -> None: ...
+    def rewind(self, history: History[E], tick: float) -> Past[E]: ...
 
 
 class Room(Generic[StateT, PrivateT, ConnT]):
@@ -121,6 +124,8 @@ class Room(Generic[StateT, PrivateT, ConnT]):
     """
     interest: ClassVar[Interest | None] = None
     """Which entities each connection sees; None: everyone sees all but hidden kinds."""
+    history: ClassVar[tuple[History[Any], ...]] = ()
+    """What is recorded at the end of each tick, for `rewind`."""
     bot_kinds: ClassVar[tuple[type[Bot], ...]] = ()
     """The classes of bots the room may have: what was saved finds its class here."""
     private_retention: ClassVar[float | Literal["forever"]] = DEFAULT_RETENTION_S
@@ -371,6 +376,20 @@ class Room(Generic[StateT, PrivateT, ConnT]):
         self.__context.unban(player)
 
     @final
+    def rewind(self, history: History[E], tick: float) -> Past[E]:
+        """Return the entities of a history as they were at the end of a tick, as its update told of them.
+
+        Between two ticks, floats are between those of the two; ints and bools are the earlier tick's. Who was
+        added later is not in it, nor who was deleted by then. For a tick older than those that are kept it is
+        the oldest of them; for one that is not recorded yet, as is `self.tick` itself in on_tick, it is what
+        there is now. So it is for every tick until the first has run after a start or wake, since histories
+        are not saved.
+
+        Raises ValueError where the room's `history` does not list it, or for a tick that is not finite.
+        """
+        return self.__context.rewind(history, tick)
+
+    @final
     def request_hibernate(self) -> None:
         """Hibernate as soon as the hook at hand is done. Connections end with 4011.
 
@@ -404,6 +423,7 @@ def _check_settings(cls: type[Room[Any, Any, Any]]) -> None:
             raise TypeError(f"{cls.__name__}.{name} must be an int from 1 to {most}, not {value!r}")
     _check_bot_kinds(cls)
     _check_interest(cls)
+    _check_history(cls)
     kept: object = cls.private_retention
     if kept != "forever" and not (isinstance(kept, int | float) and not isinstance(kept, bool) and kept >= 0):
         raise TypeError(f'{cls.__name__}.private_retention must be seconds or "forever", not {kept!r}')
@@ -418,6 +438,22 @@ def _check_interest(cls: type[Room[Any, Any, Any]]) -> None:
     limit: object = interest.limit
     if limit is not None and not isinstance(limit, Limit):
         raise TypeError(f"{cls.__name__}.interest: its limit must be a Limit, not {limit!r}")
+
+
+def _check_history(cls: type[Room[Any, Any, Any]]) -> None:
+    listed: object = cls.history
+    if not isinstance(listed, tuple):
+        raise TypeError(f"{cls.__name__}.history must be a tuple of histories, not {listed!r}")
+    schema = getattr(cls, "schema", None)
+    for history in listed:
+        if not isinstance(history, History):
+            raise TypeError(f"{cls.__name__}.history: {history!r} is no History")
+        if isinstance(schema, Schema) and history.kind not in schema.entities:
+            raise TypeError(
+                f"{cls.__name__}.history: {history.kind.__name__} is not one of the schema's entities"
+            )
+    if len(set(listed)) < len(listed):
+        raise TypeError(f"{cls.__name__}.history lists a history twice")
 
 
 def _check_bot_kinds(cls: type[Room[Any, Any, Any]]) -> None:

@@ -29,6 +29,7 @@ from playhall.engine.fields import (
     writable,
 )
 from playhall.engine.grids import grid
+from playhall.engine.history import History, Hit, Past, PastColumns
 from playhall.engine.inputs import Input
 from playhall.engine.interest import EVERYWHERE, Interest, Limit, combine
 from playhall.engine.kinds import Entity, local
@@ -51,6 +52,8 @@ __all__ = [
     "Entity",
     "FieldError",
     "FieldTypeError",
+    "History",
+    "Hit",
     "Hook",
     "Input",
     "Interest",
@@ -59,6 +62,8 @@ __all__ = [
     "JsonOut",
     "Limit",
     "Message",
+    "Past",
+    "PastColumns",
     "PlayhallError",
     "Presence",
     "PresenceEntry",

@@ -154,6 +154,11 @@ class Answering:
         self._answers.add(link, deliver, self._saving.next_moment())
         self.release()
 
+    @property
+    def waits(self) -> bool:
+        """Whether any answer waits."""
+        return self._answers.waits
+
     def flushed(self) -> None:
         """There was a flush."""
         self._answers.flushed(self._saving.last_moment)

@@ -43,6 +43,11 @@ class Answers:
         self.count = 0
         """How many there have been."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether any answer waits."""
+        return bool(self._waiting)
+
     def held(self, count: int) -> bool:
         """Whether one of the first `count` answers waits that somebody is still there to get."""
         return any(

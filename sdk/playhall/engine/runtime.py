@@ -74,6 +74,10 @@ class Runtime:
         """Time the block, as a row of the profile."""
         return _NOT_TIMED if self.profile is None else self.profile.timing(name)
 
+    @property
+    def has_outputs(self) -> bool:
+        return bool(self._outputs)
+
     def take_outputs(self) -> list[Output]:
         self.log.taken()
         outputs, self._outputs = self._outputs, []

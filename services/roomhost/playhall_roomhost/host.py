@@ -27,7 +27,7 @@ from playhall_roomhost.room import RunningRoom, ended_down
 from playhall_roomhost.rooms import Rooms
 from playhall_roomhost.scheduler import Scheduler, Tick, Timer
 from playhall_roomhost.statestore_client import ShardClient, Token
-from playhall_roomhost.ticker import PASS_S, Ticker, pause_s
+from playhall_roomhost.ticker import Ticker, Turn
 from playhall_roomhost.write_stream import BaseNeeded, Deleted, Durable, Event
 
 __all__ = ["RoomHost"]
@@ -214,28 +214,48 @@ class RoomHost:
         self.set_token(request.host_token)
         if request.places:
             self._places.offer(stream.number, request.places, time.monotonic())
-        began = time.monotonic()
+        turn = Turn(self._after)
+        frames: list[tuple[int, bytes]] = []
         for item in request.items:
-            if (took_s := time.monotonic() - began) > PASS_S:
-                self._after()
-                await asyncio.sleep(pause_s(took_s))
-                began = time.monotonic()
             control = item.WhichOneof("control")
             if control is None:
-                room = stream.links.get(item.link)
-                if room is not None:
-                    room.receive(link_number(stream.number, item.link), item.payload)
-            elif control == "join":
+                frames.append((item.link, item.payload))
+                continue
+            await self._hand_over(stream, frames, turn)
+            frames = []
+            await turn.pause_if_over()
+            if control == "join":
                 self._join(stream, item.link, item.join)
             else:
                 room = stream.release(item.link)
                 if room is not None:
                     room.leave(link_number(stream.number, item.link), item.leave.clean)
+        await self._hand_over(stream, frames, turn)
         for link, drained in zip(request.drained_links, request.drained_bytes, strict=False):
             room = stream.links.get(link)
             if room is not None:
                 room.drained(link_number(stream.number, link), drained)
         self._after()
+
+    async def _hand_over(
+        self, stream: AttachStream[RunningRoom], frames: list[tuple[int, bytes]], turn: Turn
+    ) -> None:
+        """Frames by link, in order. Those of a room go there together: between rooms there is no order."""
+        links, high = stream.links, link_number(stream.number, 0)
+        by_room: dict[RunningRoom, list[tuple[int, bytes]]] = {}
+        for link, frame in frames:
+            room = links.get(link)
+            if room is None:
+                continue
+            of_room = by_room.get(room)
+            if of_room is None:
+                by_room[room] = [(high | link, frame)]
+            else:
+                of_room.append((high | link, frame))
+        for room, of_room in by_room.items():
+            while of_room:
+                await turn.pause_if_over()
+                del of_room[: room.receive(of_room, turn.ends_at)]
 
     def _join(self, stream: AttachStream[RunningRoom], link: int, join: pb.Join) -> None:
         room = self.rooms.get(join.room_uid, join.generation)
@@ -295,9 +315,9 @@ class RoomHost:
 
     # The loop's turns.
 
-    def _due(self, due: Tick[RunningRoom] | Timer[RunningRoom]) -> None:
+    def _due(self, due: Tick[RunningRoom] | Timer[RunningRoom], mono: float) -> None:
         if isinstance(due, Tick):
-            due.key.tick(due)
+            due.key.tick(due, mono)
         else:
             due.key.timer()
 

@@ -25,8 +25,11 @@ _MAX_HOOKS = 10_000
 _INSIDE_AT = _HEAD.size
 _BEATS = struct.Struct("<Q")
 _SINCE = struct.Struct("<d")
+_SINCE_AT = _BEATS.size
 CULPRIT_BYTES = _CULPRIT.size
-_HOOK_AT = _INSIDE_AT + CULPRIT_BYTES - _HOOK_BYTES
+_ENTER = struct.Struct(f"<d{CULPRIT_BYTES}s")
+_HOOK_END = _INSIDE_AT + CULPRIT_BYTES
+_HOOK_AT = _HOOK_END - _HOOK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class PulseWriter:
     def __init__(self, fd: int) -> None:
         self._page = mmap.mmap(fd, _SIZE)
         self._beats = 0
-        self._hooks: dict[str, bytes] = {"": bytes(_HOOK_BYTES)}
+        self._hooks: dict[str, bytes] = {}
 
     def beat(self) -> None:
         """The loop turns."""
@@ -76,17 +79,19 @@ class PulseWriter:
 
     def enter(self, culprit: bytes, now: float) -> None:
         """Room code is about to run."""
-        _SINCE.pack_into(self._page, 8, now)
-        self._page[_INSIDE_AT : _INSIDE_AT + CULPRIT_BYTES] = culprit
+        _ENTER.pack_into(self._page, _SINCE_AT, now, culprit)
 
     def hook(self, name: str) -> None:
         """A hook or call of this name begins to run; "": it has returned."""
+        if not name:
+            self._page[_HOOK_AT] = 0
+            return
         marks = self._hooks.get(name)
         if marks is None:
             marks = name.encode(errors="replace")[:_HOOK_BYTES].ljust(_HOOK_BYTES, b"\0")
             if len(self._hooks) < _MAX_HOOKS:
                 self._hooks[name] = marks
-        self._page[_HOOK_AT : _HOOK_AT + _HOOK_BYTES] = marks
+        self._page[_HOOK_AT:_HOOK_END] = marks
 
     def leave(self) -> None:
         """Room code has returned."""
@@ -112,10 +117,10 @@ class PulseReader:
         inside, uid, generation, call, shard, hook = _CULPRIT.unpack_from(self._page, _INSIDE_AT)
         if not inside:
             return None
-        (since,) = _SINCE.unpack_from(self._page, 8)
+        (since,) = _SINCE.unpack_from(self._page, _SINCE_AT)
         return Culprit(_text(uid), generation, _text(call), _text(shard), _text(hook), since)
 
 
 def _text(padded: bytes) -> str:
     # The page is written by a process that runs tenant code: it may hold anything.
-    return padded.rstrip(b"\0").decode(errors="replace")
+    return padded.partition(b"\0")[0].decode(errors="replace")

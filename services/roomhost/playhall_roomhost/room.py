@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -62,6 +62,8 @@ from playhall_roomhost.statestore_client import ShardClient
 __all__ = ["RunningRoom", "Surroundings", "ended_down"]
 
 STOP_FLUSH_S = 5.0
+FRESH_S = 0.001
+"""How old the time may be that a room is told with a frame."""
 _CALLS = (
     "start",
     "join",
@@ -142,6 +144,8 @@ class RunningRoom:
         self._awaits: dict[int, asyncio.Task[Any]] = {}
         self._ending: asyncio.Task[None] | None = None
         self._status = Status.STARTING
+        self._runs = True
+        """Neither stopped nor over: calls into the core make sense."""
         self._durable = 0
         self._last_version = 0
         self._durable_moved = asyncio.Event()
@@ -150,6 +154,7 @@ class RunningRoom:
         self._fold_handle: asyncio.TimerHandle | None = None
         self._slow_calls = slow_calls
         self._step_at = 0.0
+        self._timer_at: float | None = None
         self._log = log.bind(
             project=identity.project, room=identity.room_id, room_uid=identity.room_uid, generation=generation
         )
@@ -218,10 +223,38 @@ class RunningRoom:
         stream.say(ended_down(uid, generation, pb.RoomEnded.REASON_CLOSING, link=link))
         self._around.touch(stream)
 
-    def receive(self, number: int, frame: bytes) -> None:
-        """A frame of a connection's."""
-        if number in self._links:
-            self._run("frame", self.core.receive, number, frame)
+    def receive(self, frames: Sequence[tuple[int, bytes]], until: float) -> int:
+        """Frames of its connections, in order. Takes them up to a time (mono), but at least one; gives how
+        many."""
+        if not self._runs:
+            return len(frames)
+        core, pulse, mark = self.core, self._around.pulse, self._marks["frame"]
+        now = _now()
+        core.shard_heard = self.shard.stream.heard(now.mono)
+        pulse.enter(mark, now.mono)
+        taken = 0
+        began = now.mono
+        try:
+            for number, frame in frames:
+                taken += 1
+                if number in self._links:
+                    core.receive(number, frame, now)
+                    ended = time.monotonic()
+                    if ended - began > self._slow_calls.tick_s:
+                        self._look_if_slow("frame", began, ended)
+                    if core.has_outputs or core.status is not self._status:
+                        self._carry_out(now)
+                        pulse.enter(mark, ended)
+                    if ended >= until or not self._runs:
+                        break
+                    if ended - now.mono > FRESH_S:
+                        now = Now(ended, time.time())
+                    began = ended
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            pulse.leave()
+        return taken
 
     def leave(self, number: int, clean: bool) -> None:
         """A connection is gone. One the room does not know is no error."""
@@ -241,27 +274,31 @@ class RunningRoom:
         if number in self._links:
             self._run("frame", self.core.hold, number, held)
 
-    def tick(self, due: Tick[RunningRoom]) -> None:
-        """A tick is due."""
+    def tick(self, due: Tick[RunningRoom], mono: float) -> None:
+        """A tick is due. `mono`: now."""
         self._tick_late.observe(due.late_s)
         if due.late_s > meters.LATE_S:
             meters.ticks_late.labels(self.identity.room_type).inc()
         if due.skipped:
             meters.ticks_skipped.labels(self.identity.room_type).inc(due.skipped)
             self._slow_calls.skip(due.skipped)
-        began = time.perf_counter()
-        self._run("tick", self.core.tick)
-        self._tick_seconds.observe(time.perf_counter() - began)
+        self._call("tick", Now(mono, time.time()), self.core.tick)
+        self._tick_seconds.observe(time.monotonic() - mono)
 
     def timer(self) -> None:
         """The core's timer is due."""
+        self._timer_at = None
         self._run("timer", self.core.timer)
 
     def durable(self, version: int) -> None:
         """The state store has everything up to `version` on disk."""
         self._durable = version
         self._durable_moved.set()
-        self._run("durable", self.core.durable, version)
+        if self.core.awaits_durable:
+            self._run("durable", self.core.durable, version)
+        elif self._runs:
+            # It takes note, and that is all: nothing to mark or to carry out.
+            self.core.durable(version, _now())
 
     def need_base(self) -> None:
         """The state store needs all of the state."""
@@ -288,10 +325,13 @@ class RunningRoom:
     # Calls into the core.
 
     def _run(self, call: str, method: Callable[..., object], *arguments: Any) -> None:
+        """Call the core now; see `_call`."""
+        self._call(call, _now(), method, *arguments)
+
+    def _call(self, call: str, now: Now, method: Callable[..., object], *arguments: Any) -> None:
         """Call the core: mark it, bound what it may break, carry out what comes of it."""
-        if self._status is Status.STOPPED or self.over.is_set():
+        if not self._runs:
             return
-        now = _now()
         self.core.shard_heard = self.shard.stream.heard(now.mono)
         pulse = self._around.pulse
         pulse.enter(self._marks[call], now.mono)
@@ -304,12 +344,11 @@ class RunningRoom:
             return
         finally:
             pulse.leave()
-        self._look_if_slow(call, now.mono)
+        self._look_if_slow(call, now.mono, time.monotonic())
         self._carry_out(now)
 
-    def _look_if_slow(self, call: str, began: float) -> None:
+    def _look_if_slow(self, call: str, began: float, now: float) -> None:
         """Warn of a room whose code takes longer than its ticks. How long it takes to start is its own."""
-        now = time.monotonic()
         if now - began <= self._slow_calls.tick_s or self._status is Status.STARTING:
             return
         slowness = self._slow_calls.ended(call, began, now)
@@ -333,7 +372,7 @@ class RunningRoom:
                 self._log.error("room_output_unknown", output=type(output).__name__)
             else:
                 do(output, now)
-        if self._status is Status.STOPPED or self.over.is_set():
+        if not self._runs:
             return
         status = self.core.status
         if status is not self._status:
@@ -342,7 +381,10 @@ class RunningRoom:
             if status is Status.CLOSING:
                 self._around.scheduler.stop(self)
                 self._tell(pb.RoomEnded.REASON_CLOSING)
-        self._around.scheduler.set_timer(self, self.core.next_timer())
+        timer_at = self.core.next_timer()
+        if timer_at != self._timer_at:
+            self._timer_at = timer_at
+            self._around.scheduler.set_timer(self, timer_at)
         if status is Status.ACTIVE and not self._arrivals.is_open:
             self._open_door()
 
@@ -428,8 +470,8 @@ class RunningRoom:
     def _stepped(self, hook: str) -> None:
         """A step of room code's coroutine is done; it may have sent something."""
         self._around.pulse.leave()
-        self._look_if_slow(hook, self._step_at)
-        if self._status is not Status.STOPPED and not self.over.is_set():
+        self._look_if_slow(hook, self._step_at, time.monotonic())
+        if self._runs:
             self._carry_out(_now())
         self._around.soon()
 
@@ -506,6 +548,7 @@ class RunningRoom:
     def _stop(self, out: StopOut) -> None:
         """The room ended by an error. Its clients hear of it now; the state store in its own time."""
         self._status = Status.STOPPED
+        self._runs = False
         self._log.error("room_stopped", code=out.code, error=_last_line(out), tick=self.core.tick_number)
         meters.rooms_stopped.labels(self.identity.room_type).inc()
         self._tell(pb.RoomEnded.REASON_STOPPED, out.code)
@@ -583,6 +626,7 @@ class RunningRoom:
         if self.over.is_set():
             return
         self.over.set()
+        self._runs = False
         if self._fold_handle is not None:
             self._fold_handle.cancel()
         for out, count in self._repeats.due(math.inf):

@@ -6,8 +6,8 @@ is, and is told once in ten.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from time import monotonic
 
 from playhall_roomhost.pulse import PulseWriter
 
@@ -35,13 +35,13 @@ class SlowCalls:
     """Those of one room, which ticks every `tick_s`."""
 
     __slots__ = (
-        "_began", "_hook", "_longest", "_lost_s", "_pulse", "_skipped", "_slow", "_told_at", "_window_at",
+        "_began", "_hook", "_longest", "_lost_s", "_mark", "_skipped", "_slow", "_told_at", "_window_at",
         "tick_s",
     )  # fmt: skip
 
     def __init__(self, tick_s: float, pulse: PulseWriter) -> None:
         self.tick_s = tick_s
-        self._pulse = pulse
+        self._mark = pulse.hook
         self._hook = ""
         self._began = 0.0
         self._slow = ("", 0.0, 0.0)
@@ -53,8 +53,8 @@ class SlowCalls:
 
     def hook(self, name: str) -> None:
         """A hook of this name begins; "": it has returned. Marks it on the pulse page."""
-        self._pulse.hook(name)
-        now = time.monotonic()
+        self._mark(name)
+        now = monotonic()
         if name:
             self._hook, self._began = name, now
         elif now - self._began > self.tick_s:

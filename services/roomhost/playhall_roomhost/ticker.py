@@ -9,13 +9,14 @@ what the last one took, however late its ticks are.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from playhall_roomhost.scheduler import Scheduler, Tick, Timer
 
-__all__ = ["PASS_S", "Ticker", "pause_s"]
+__all__ = ["PASS_S", "Ticker", "Turn", "pause_s"]
 
 PASS_S = 0.005
 SOCKETS_SHARE = 1 / 8
@@ -34,11 +35,39 @@ def pause_s(took_s: float) -> float:
     return pause if pause >= _GRAIN_S else 0.0
 
 
+class Turn:
+    """The time that a router's batch has before the loop serves others, as a pass of ticks has. `passed` is
+    called before each pause."""
+
+    __slots__ = ("_began", "_passed", "ends_at")
+
+    def __init__(self, passed: Callable[[], None]) -> None:
+        self._passed = passed
+        self._begin()
+
+    def _begin(self) -> None:
+        self._began = time.monotonic()
+        self.ends_at = self._began + PASS_S
+        """When it is over (mono)."""
+
+    async def pause_if_over(self) -> None:
+        """Where the time is over, let others have theirs first."""
+        now = time.monotonic()
+        if now >= self.ends_at:
+            self._passed()
+            await asyncio.sleep(pause_s(now - self._began))
+            self._begin()
+
+
 class Ticker(Generic[K]):
-    """Drives one scheduler. `run` is called with what is due, `passed` after each pass."""
+    """Drives one scheduler. `run` is called with what is due and the time (mono), `passed` after each
+    pass."""
 
     def __init__(
-        self, scheduler: Scheduler[K], run: Callable[[Tick[K] | Timer[K]], None], passed: Callable[[], None]
+        self,
+        scheduler: Scheduler[K],
+        run: Callable[[Tick[K] | Timer[K], float], None],
+        passed: Callable[[], None],
     ) -> None:
         self._scheduler = scheduler
         self._run = run
@@ -60,9 +89,12 @@ class Ticker(Generic[K]):
             self._handle.cancel()
         loop = asyncio.get_running_loop()
         self._armed_for = at
-        wait_s = at - time.monotonic()
-        if wait_s > 0:
-            self._handle = loop.call_later(max(wait_s, _GRAIN_S), self._pass)
+        now = time.monotonic()
+        if at > now:
+            # The loop's clock is this one in whole milliseconds, rounded down: so it is neither early, which
+            # would cost a pass for nothing, nor a millisecond late.
+            wait_ms = math.ceil(at * 1000) - math.floor(now * 1000)
+            self._handle = loop.call_later(wait_ms / 1000, self._pass)
         else:
             self._handle = loop.call_soon(self._pass)
 
@@ -74,13 +106,14 @@ class Ticker(Generic[K]):
 
     def _pass(self) -> None:
         self._handle = None
-        began = now = time.monotonic()
-        while now - began < PASS_S and (due := self._scheduler.take(now)) is not None:
+        scheduler, run, monotonic = self._scheduler, self._run, time.monotonic
+        began = now = monotonic()
+        while now - began < PASS_S and (due := scheduler.take(now)) is not None:
             before = now
-            self._run(due)
-            now = time.monotonic()
+            run(due, now)
+            now = monotonic()
             if isinstance(due, Tick):
-                self._scheduler.took(due.key, now - before)
+                scheduler.took(due.key, now - before)
         self._not_before = now + pause_s(now - began)
         self._passed()
         self.arm()

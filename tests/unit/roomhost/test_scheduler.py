@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -40,13 +41,40 @@ def test_ticks_are_exact_multiples_from_the_start(rate: int, now: float) -> None
     assert now <= times[0] <= now + 1 / rate + 1e-6
 
 
-def test_rooms_that_start_together_do_not_tick_together() -> None:
+def test_rooms_that_start_together_are_spread_over_a_grid() -> None:
     scheduler = ticking(*(str(n) for n in range(100)))
     firsts = sorted(at for at, _ in run_until(scheduler, 100.05))
     assert len(firsts) == 100
-    gaps = [b - a for a, b in pairwise(firsts)]
-    assert min(gaps) > 0
-    assert max(gaps) < 3 * 0.05 / 100
+    instants = Counter(firsts)
+    gaps = [b - a for a, b in pairwise(sorted(instants))]
+    assert gaps == pytest.approx([0.01] * 4)
+    assert max(instants.values()) - min(instants.values()) <= 2
+
+
+def test_few_rooms_that_start_together_do_not_tick_together() -> None:
+    scheduler = ticking("a", "b", "c", "d", "e")
+    assert len({at for at, _ in run_until(scheduler, 100.05)}) == 5
+
+
+@given(
+    starts=st.lists(st.floats(0, 2), min_size=2, max_size=40), rate=st.sampled_from([1, 7, 20, 30, 60, 120])
+)
+def test_a_room_that_starts_later_ticks_as_often(starts: list[float], rate: int) -> None:
+    scheduler: Scheduler[str] = Scheduler()
+    ran: dict[str, list[float]] = {}
+    for n, start in enumerate(sorted(starts)):
+        run = run_until(scheduler, start)
+        for at, due in run:
+            ran[due.key].append(at)
+        ran[str(n)] = []
+        scheduler.add(str(n))
+        scheduler.start(str(n), rate, start)
+    for at, due in run_until(scheduler, 5.0):
+        ran[due.key].append(at)
+    for start, times in zip(sorted(starts), ran.values(), strict=True):
+        assert start - 1e-9 <= times[0] <= start + 1 / rate + 1e-9
+        assert times == pytest.approx([times[0] + k / rate for k in range(len(times))])
+        assert abs(len(times) - (5.0 - start) * rate) <= 1 + 1e-6
 
 
 def test_a_late_tick_does_not_move_those_after_it() -> None:

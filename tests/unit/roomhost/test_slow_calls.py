@@ -48,7 +48,7 @@ def test_a_little_over_or_once_is_not_told(slow_calls: SlowCalls) -> None:
 
 def test_the_hook_that_took_the_time_is_named(slow_calls: SlowCalls, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([10.0, 10.6, 20.0, 20.06])
-    monkeypatch.setattr("playhall_roomhost.slow_calls.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("playhall_roomhost.slow_calls.monotonic", lambda: next(times))
     slow_calls.hook("call dig")
     slow_calls.hook("")
     slowness = slow_calls.ended("frame", 10.0, 10.7)

@@ -142,17 +142,17 @@ class Past(Mapping[int, E]):
         return iter(self._rewound.ids)
 
     def __len__(self) -> int:
-        return len(self._rewound.ids)
+        return self._rewound.count
 
     def __repr__(self) -> str:
         return f"<Past of {self._history._kind.__name__} at tick {self.tick:g}, {len(self)} entities>"
 
     def _pose(self, index: int) -> E:
-        pose: Any = self._history._pose(self._rewound.ids[index], self._rewound.values(index))
+        pose: Any = self._history._pose(self._rewound.id_at(index), self._rewound.values(index))
         return pose  # type: ignore[no-any-return]  # typed as the kind, as documented
 
     def _hit(self, index: int, distance: float) -> Hit[E]:
-        return Hit(self._pose(index), self._rewound.ids[index], distance)
+        return Hit(self._pose(index), self._rewound.id_at(index), distance)
 
 
 @final
@@ -177,7 +177,7 @@ class PastColumns:
         return np.array(self._rewound.ids, np.int64)
 
     def __len__(self) -> int:
-        return len(self._rewound.ids)
+        return self._rewound.count
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         import numpy as np

@@ -25,7 +25,7 @@ from playhall.engine.fields import BOOL, F32, FloatType, QuantisedType
 from playhall.engine.kinds import Entity, stored_values
 from playhall.engine.specs import FieldSpec
 
-__all__ = ["Moment", "Rewound", "Ring", "check_near", "check_ray"]
+__all__ = ["Moment", "Rewound", "Ring", "check_near", "check_ray", "check_skip"]
 
 _TYPECODES = {"u8": "B", "i8": "b", "u16": "H", "i16": "h", "u32": "I", "i32": "i", "f32": "f"}
 _AXES = ("x", "y", "z")
@@ -68,6 +68,13 @@ class Rewound:
         self._later = later
         self._fraction = fraction
 
+    @property
+    def count(self) -> int:
+        return len(self.ids)
+
+    def id_at(self, index: int) -> int:
+        return self.ids[index]
+
     def index_of(self, id: object) -> int | None:
         """Return where an id is in `ids`, or None."""
         return self._indices.get(id)
@@ -91,7 +98,7 @@ class Rewound:
     ) -> tuple[int, float] | None:
         """Return the index of the entity that a ray meets first, and how far along; see `Past.ray`."""
         start, unit = check_ray(self._fields, origin, direction, reach, radius)
-        _check_skip(skip)
+        check_skip(skip)
         if not any(unit):
             return None
         met: tuple[int, float] | None = None
@@ -105,7 +112,7 @@ class Rewound:
                 continue
             half = sqrt(square - beside)
             distance = max(along - half, 0.0)
-            if along + half < 0 or distance > reach or (met is not None and distance >= met[1]):
+            if along + half < 0 or not distance <= reach or (met is not None and distance >= met[1]):
                 continue
             if self.ids[index] not in skip:
                 met = index, distance
@@ -114,7 +121,7 @@ class Rewound:
     def near(self, point: Sequence[float], radius: float, skip: Container[int]) -> list[tuple[int, float]]:
         """Return the indices of the entities about a point and their distances; see `Past.near`."""
         centre = check_near(self._fields, point, radius)
-        _check_skip(skip)
+        check_skip(skip)
         found = []
         for index, place in enumerate(self._places(len(centre))):
             offset = [p - c for p, c in zip(place, centre, strict=True)]
@@ -277,7 +284,8 @@ def _length(what: str, given: object) -> None:
         raise ValueError(f"{what} must be 0 or more, not {given}")
 
 
-def _check_skip(skip: object) -> None:
+def check_skip(skip: object) -> None:
+    """Raise TypeError where ids cannot be in it."""
     if not hasattr(type(skip), "__contains__"):
         raise TypeError(f"skip is a set of ids, or the like, and not {skip!r}")
 

@@ -9,6 +9,7 @@ a client goes on being served; and the router never raises.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine import frames
 from playhall.engine.outputs import JoinRequest
+from playhall.engine.packing import Group, pack_down, pack_up, read_down, read_up
 from playhall.engine.wire import VARINT53_MAX
 from playhall_roomhost.join import read_join
 from playhall_router.attach import Attachment, Link
@@ -70,8 +72,8 @@ class Stream:
     def join(self, *arguments: Any) -> Link:
         return self.attachment.join(*arguments)
 
-    def forward(self, *arguments: Any) -> Link | None:
-        return self.attachment.forward(*arguments)
+    def blame(self, link: Link) -> Link:
+        return self.attachment.blame(link)
 
     def leave(self, link: Link, clean: bool) -> None:
         self.attachment.leave(link, clean)
@@ -137,7 +139,7 @@ bodies = st.one_of(
 
 @st.composite
 def downs(draw: st.DrawFn) -> pb.Down:
-    down = pb.Down(links=draw(links), generation=draw(generations), unreliable=draw(st.booleans()))
+    down = pb.Down(links=draw(links), generation=draw(generations))
     match draw(st.integers(0, 5)):
         case 0:
             down.joined.CopyFrom(
@@ -158,9 +160,17 @@ def downs(draw: st.DrawFn) -> pb.Down:
         case 3:
             down.ended.CopyFrom(pb.RoomEnded(room_uid=draw(st.text(max_size=4)), code=draw(u32s)))
         case _:
-            down.heads.extend(draw(st.lists(bodies, max_size=4)))
-            down.body = draw(bodies)
+            down.frames = b"".join(draw(st.lists(packed_groups(), max_size=3)))
     return down
+
+
+@st.composite
+def packed_groups(draw: st.DrawFn) -> bytes:
+    numbers = draw(links)
+    heads = draw(st.lists(st.binary(max_size=20), min_size=len(numbers), max_size=len(numbers)))
+    if not numbers or draw(st.booleans()):
+        heads = [draw(st.binary(max_size=255))]
+    return pack_down(draw(generations), Group(numbers, heads, draw(bodies), draw(st.booleans())))
 
 
 clocks = st.builds(pb.RoomClock, room_no=u32s, tick=u64s, fraction=u32s)
@@ -180,6 +190,10 @@ def test_a_router_gives_clients_only_what_a_room_may_send(
         before = [len(wire.sent) for wire in stand.wires]
         stand.attachment.received(response, float(now))
         meant = {(number, down.generation) for down in response.items for number in down.links}
+        for down in response.items:
+            meant |= {
+                (number, generation) for generation, group in read_down(down.frames) for number in group.links
+            }
         for n, (wire, session) in enumerate(zip(stand.wires, stand.sessions, strict=True)):
             if (n + 1, GENERATION + n // 2) not in meant:
                 assert len(wire.sent) == before[n], "somebody got what was meant for another"
@@ -219,9 +233,29 @@ def test_a_router_takes_any_bytes_that_are_a_response(
             continue
         stand = Stand()
         stand.let_in()
-        stand.attachment.received(broken, 1.0)
+        with suppress(ValueError):
+            stand.attachment.received(broken, 1.0)
         for wire in stand.wires:
             check_sent(wire)
+
+
+@given(packed_groups(), st.binary(max_size=200), st.integers(0, 200), st.integers(0, 255), st.integers(0, 99))
+def test_any_bytes_are_a_run_of_frames_or_end_the_stream(
+    run: bytes, anything: bytes, at: int, over: int, cut: int
+) -> None:
+    """Both what a host sends, and what a router does."""
+    flipped = bytearray(run)
+    if at < len(run):
+        flipped[at] = over
+    for broken in (anything, bytes(flipped), run + anything, run[: len(run) - cut]):
+        stand = Stand()
+        stand.let_in()
+        with suppress(ValueError):
+            stand.attachment.received(pb.AttachResponse(items=[pb.Down(frames=broken)]), 1.0)
+        for wire in stand.wires:
+            check_sent(wire)
+        with suppress(ValueError):
+            assert b"".join(pack_up(link, frame) for link, frame in read_up(broken)) == broken
 
 
 @given(st.binary(max_size=300))

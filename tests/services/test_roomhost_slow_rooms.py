@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine.packing import pack_up
 from tests.support.processes import Processes, ServiceProcess
 from tests.support.room_hosts import GAME, Pod, Shard, make_build, message_frame, new_uid
 
@@ -99,7 +100,7 @@ async def test_many_slow_messages_at_once_block_nobody(
     quick_link = await router.enter(quick, await pod.started(process, quick))
     before = (await router.ask(quick_link))["tick"]
     payload = message_frame({"do": "dawdle"})
-    await flood.send(*[pb.Up(link=link, payload=payload)] * 43)
+    await flood.send(pb.Up(frames=pack_up(link, payload) * 43))
     answering = asyncio.create_task(flood.ask(link))
     asked = 0
     while not answering.done():

@@ -18,6 +18,7 @@ from playhall.api.roomhost.v1 import roomhost_pb2_grpc as rpc
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.api.statestore.v1 import statestore_pb2_grpc as store_rpc
 from playhall.engine.frames import Message, UpdatePart, decode_server
+from playhall.engine.packing import pack_up, read_down
 from playhall_common import auth, ids
 from playhall_common.errors import from_rpc
 from tests.support.processes import SERVICE_SECRET, Processes, ServiceProcess
@@ -179,13 +180,14 @@ class Router:
         control = down.WhichOneof("control")
         if control == "ended":
             self.ended.append(down)
-        for index, link in enumerate(down.links):
+        for link in down.links:
             if control == "joined":
                 self.joined[link] = down.joined
             elif control == "close":
                 self.closed[link] = down.close
-            elif control is None:
-                self._frame(link, down.heads[min(index, len(down.heads) - 1)] + down.body)
+        for _, group in read_down(down.frames):
+            for index, link in enumerate(group.links):
+                self._frame(link, group.heads[min(index, len(group.heads) - 1)] + group.body)
 
     def _frame(self, link: int, frame: bytes) -> None:
         read = decode_server(frame)
@@ -233,7 +235,7 @@ class Router:
 
     async def say(self, link: int, **message: Any) -> None:
         """Send a message as the client of this link."""
-        await self.send(pb.Up(link=link, payload=message_frame(message)))
+        await self.send(pb.Up(frames=pack_up(link, message_frame(message))))
 
     async def ask(self, link: int, timeout_s: float = CALL_S) -> dict[str, Any]:
         """What the room says of itself."""

@@ -22,6 +22,7 @@ from playhall.api.statestore.v1 import statestore_pb2 as store
 from playhall.api.statestore.v1 import statestore_pb2_grpc as store_rpc
 from playhall.engine import frames
 from playhall.engine.codes import ErrorCode
+from playhall.engine.packing import Group, pack_down, read_up
 from playhall_common.auth import bearer_metadata, channel
 from playhall_common.errors import ApiError, abort
 
@@ -150,7 +151,8 @@ class ScriptedHost:
 
     def send(self, room: HostedRoom, member: Member, frame: bytes, *, unreliable: bool = False) -> None:
         """Send a member a frame."""
-        self.say(member, pb.Down(generation=room.generation, body=frame, unreliable=unreliable))
+        run = pack_down(room.generation, Group([member.link], [b""], frame, unreliable))
+        member.down.put_nowait(pb.AttachResponse(items=[pb.Down(frames=run)]))
 
     def end(self, room: HostedRoom, reason: pb.RoomEnded.Reason.ValueType, code: int = 0) -> None:
         """Tell all routers that the room ends, or has ended."""
@@ -345,11 +347,15 @@ class ScriptedHost:
                         member.left = up.leave.clean
                         room.gone.append(member)
             case _:
-                for room in self.rooms.values():
-                    member = room.members.get((number, up.link))
-                    if member is not None and up.payload[0] == frames.MESSAGE:
-                        # From a client there is `seen` (here 0) before the format.
-                        self.send(room, member, up.payload[:1] + up.payload[2:])
+                for link, frame in read_up(up.frames):
+                    self._echo(number, link, frame)
+
+    def _echo(self, number: int, link: int, frame: bytes) -> None:
+        for room in self.rooms.values():
+            member = room.members.get((number, link))
+            if member is not None and frame[0] == frames.MESSAGE:
+                # From a client there is `seen` (here 0) before the format.
+                self.send(room, member, frame[:1] + frame[2:])
 
     def _join(self, number: int, up: pb.Up, queue: asyncio.Queue[Any]) -> None:
         join = up.join

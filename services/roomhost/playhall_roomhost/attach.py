@@ -9,18 +9,17 @@ router comes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.packing import Group
+from playhall.engine.packing import STREAM_SHIFT, reliable_only, stream_of
 
-__all__ = ["LINK_MASK", "AttachStream", "Clock", "link_number", "split", "stream_of"]
+__all__ = ["LINK_MASK", "AttachStream", "Clock", "link_number", "stream_of"]
 
 R = TypeVar("R")
 
-STREAM_SHIFT = 32
 LINK_MASK = (1 << STREAM_SHIFT) - 1
 MAX_PENDING_BYTES = 2 * 1024 * 1024
 MAX_BROKEN_BYTES = 16 * 1024 * 1024
@@ -34,11 +33,6 @@ def link_number(stream: int, link: int) -> int:
     return stream << STREAM_SHIFT | link
 
 
-def stream_of(number: int) -> int:
-    """The stream of such a number."""
-    return number >> STREAM_SHIFT
-
-
 @dataclass(frozen=True, slots=True)
 class Clock(Generic[R]):
     """Where a room's time is; `fraction` is in 1/256 of a tick."""
@@ -46,6 +40,13 @@ class Clock(Generic[R]):
     room: R
     tick: int
     fraction: int
+
+
+class _Waiting(NamedTuple):
+    generation: int
+    size: int
+    what: bytes | pb.Down
+    """A run of frames, or what is none."""
 
 
 class AttachStream(Generic[R]):
@@ -58,8 +59,7 @@ class AttachStream(Generic[R]):
         """The rooms of the router's links."""
         self._room_numbers: dict[R, int] = {}
         self._next_room_number = 1
-        self._items: list[pb.Down] = []
-        self._sizes: list[int] = []
+        self._items: list[_Waiting] = []
         self._clocks: list[Clock[R]] = []
         self._beat = False
         self._bytes = 0
@@ -116,38 +116,22 @@ class AttachStream(Generic[R]):
     def pending_bytes(self) -> int:
         return self._bytes
 
-    def frames(self, generation: int, out: Group, indices: list[int] | None) -> None:
-        """Queue a room's frame for its links at `indices` of `out`; None: for all of them."""
-        if out.unreliable and self.stalled:
-            self.dropped += 1
-            return
-        links, heads = out.links, out.heads
-        if indices is not None:
-            links = [links[i] for i in indices]
-            heads = heads if len(heads) <= 1 else [heads[i] for i in indices]
-        down = pb.Down(
-            links=[link & LINK_MASK for link in links],
-            generation=generation,
-            heads=heads,
-            body=out.body,
-            unreliable=out.unreliable,
-        )
-        self._push(down, len(out.body) + sum(map(len, heads)) + 4 * len(links))
+    def frames(self, generation: int, run: bytes) -> None:
+        """Queue a room's frames, a run of groups as `route` makes it."""
+        if self.stalled:
+            run, dropped = reliable_only(run)
+            self.dropped += dropped
+        if run:
+            self._push(_Waiting(generation, len(run), run))
 
     def say(self, down: pb.Down) -> None:
         """Queue what is no frame."""
-        self._push(down, 0)
+        self._push(_Waiting(down.generation, 0, down))
 
     def discard(self, generation: int) -> None:
         """Drop what waits of a generation that is not ours any more."""
-        kept = [
-            (down, size)
-            for down, size in zip(self._items, self._sizes, strict=True)
-            if down.generation != generation
-        ]
-        self._items = [down for down, _ in kept]
-        self._sizes = [size for _, size in kept]
-        self._bytes = sum(self._sizes)
+        self._items = [item for item in self._items if item.generation != generation]
+        self._bytes = sum(item.size + _OVERHEAD for item in self._items)
 
     def tell_clocks(self, clocks: Iterable[Clock[R]]) -> None:
         """With the next batch, say where these rooms are."""
@@ -161,7 +145,7 @@ class AttachStream(Generic[R]):
         """The next batch; None: there is nothing to say."""
         if not (self._items or self._clocks or self._beat):
             return None
-        response = pb.AttachResponse(items=self._take_items())
+        response = pb.AttachResponse(items=_downs(self._take_items()))
         response.heartbeat = self._beat and not response.items
         for clock in self._clocks:
             number = self._room_numbers.get(clock.room)
@@ -171,31 +155,35 @@ class AttachStream(Generic[R]):
         self._beat = False
         return response
 
-    def _push(self, down: pb.Down, size: int) -> None:
-        size += _OVERHEAD
-        self._items.append(down)
-        self._sizes.append(size)
-        self._bytes += size
+    def _push(self, item: _Waiting) -> None:
+        self._items.append(item)
+        self._bytes += item.size + _OVERHEAD
 
-    def _take_items(self) -> list[pb.Down]:
+    def _take_items(self) -> list[_Waiting]:
         if self._bytes <= BATCH_BYTES:
-            items, self._items, self._sizes, self._bytes = self._items, [], [], 0
+            items, self._items, self._bytes = self._items, [], 0
             return items
         count = taken = 0
-        for size in self._sizes:
-            if count and taken + size > BATCH_BYTES:
+        for item in self._items:
+            if count and taken + item.size + _OVERHEAD > BATCH_BYTES:
                 break
             count += 1
-            taken += size
+            taken += item.size + _OVERHEAD
         items, self._items = self._items[:count], self._items[count:]
-        self._sizes = self._sizes[count:]
         self._bytes -= taken
         return items
 
 
-def split(out: Group) -> dict[int, list[int]]:
-    """The indices of a frame's links, by stream."""
-    parts: dict[int, list[int]] = {}
-    for index, link in enumerate(out.links):
-        parts.setdefault(stream_of(link), []).append(index)
-    return parts
+def _downs(items: Iterable[_Waiting]) -> Iterator[pb.Down]:
+    """What waits, with all frames between two other things as one run."""
+    runs: list[bytes] = []
+    for item in items:
+        if isinstance(item.what, bytes):
+            runs.append(item.what)
+            continue
+        if runs:
+            yield pb.Down(frames=b"".join(runs))
+            runs.clear()
+        yield item.what
+    if runs:
+        yield pb.Down(frames=b"".join(runs))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall.engine.outputs import Status
+from playhall.engine.packing import read_up
 from playhall_common import logs
 from playhall_common.errors import ApiError
 from playhall_roomhost import meters
@@ -215,22 +216,16 @@ class RoomHost:
         if request.places:
             self._places.offer(stream.number, request.places, time.monotonic())
         turn = Turn(self._after)
-        frames: list[tuple[int, bytes]] = []
         for item in request.items:
-            control = item.WhichOneof("control")
-            if control is None:
-                frames.append((item.link, item.payload))
-                continue
-            await self._hand_over(stream, frames, turn)
-            frames = []
             await turn.pause_if_over()
-            if control == "join":
+            if item.frames:
+                await self._hand_over(stream, _read_frames(item.frames), turn)
+            elif item.HasField("join"):
                 self._join(stream, item.link, item.join)
             else:
                 room = stream.release(item.link)
                 if room is not None:
                     room.leave(link_number(stream.number, item.link), item.leave.clean)
-        await self._hand_over(stream, frames, turn)
         for link, drained in zip(request.drained_links, request.drained_bytes, strict=False):
             room = stream.links.get(link)
             if room is not None:
@@ -441,3 +436,10 @@ class RoomHost:
                     await self._acknowledged.wait()
         except TimeoutError:
             log.warning("drain_not_durable")
+
+
+def _read_frames(run: bytes) -> list[tuple[int, bytes]]:
+    try:
+        return read_up(run)
+    except ValueError as error:
+        raise ApiError(ErrorCode.INVALID, str(error)) from error

@@ -46,12 +46,12 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
-from playhall.engine.packing import Group, read_groups
+from playhall.engine.packing import route
 from playhall.engine.steps import as_coroutine, run_marked
 from playhall_common import logs
 from playhall_roomhost import meters
 from playhall_roomhost.arrivals import NEWCOMERS_WAIT_S, Arrivals, brings_people
-from playhall_roomhost.attach import LINK_MASK, AttachStream, Clock, split, stream_of
+from playhall_roomhost.attach import LINK_MASK, AttachStream, Clock, stream_of
 from playhall_roomhost.log_limit import LogLimit
 from playhall_roomhost.pulse import PulseWriter, culprit_bytes
 from playhall_roomhost.repeats import FOLD_S, Repeats
@@ -402,19 +402,11 @@ class RunningRoom:
     # What the core says.
 
     def _frames(self, out: FramesOut, _now: Now) -> None:
-        for group in read_groups(out.data):
-            first = stream_of(group.links[0])
-            if all(stream_of(link) == first for link in group.links):
-                self._to_stream(first, group, None)
-            else:
-                for number, indices in split(group).items():
-                    self._to_stream(number, group, indices)
-
-    def _to_stream(self, number: int, out: Group, indices: list[int] | None) -> None:
-        stream = self._around.stream(number)
-        if stream is not None:
-            stream.frames(self.generation, out, indices)
-            self._around.touch(stream)
+        for number, run in route(out.data, self.generation):
+            stream = self._around.stream(number)
+            if stream is not None:
+                stream.frames(self.generation, run)
+                self._around.touch(stream)
 
     def _say(self, number: int, down: pb.Down) -> None:
         stream = self._around.stream(number)

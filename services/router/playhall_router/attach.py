@@ -12,12 +12,14 @@ stream itself is in `attach_stream.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import CloseCode
+from playhall.engine.lanes import Downlink, Lane
 from playhall_router.clock import RoomClock
 from playhall_router.connection import Welcome
 from playhall_router.limits import ROOM_FRAMES
@@ -30,6 +32,8 @@ SILENT_S = 3.0
 """A host that says nothing for this long is lost."""
 CREDIT_STEP = 8 * 1024
 """Credit that is worth a batch of its own."""
+RIDE_BYTES = CREDIT_STEP // 4
+"""Credit that is told with a batch that goes anyway. Less is told with a beat."""
 _APP_CODES = range(4000, 5000)
 _MAX_TICK_RATE = 255
 _MAX_TICK = (1 << 53) - 1
@@ -38,8 +42,9 @@ _MAX_TICK = (1 << 53) - 1
 class Client(Protocol):
     """A connection as an attachment sees it."""
 
-    def deliver(self, frame: bytes, unreliable: bool, now: float) -> None:
-        """Send the client a frame of the room's."""
+    @property
+    def lane(self) -> Lane:
+        """The way out to it."""
 
     def joined(self, welcome: Welcome, clock: RoomClock, now: float) -> None:
         """The room took it in."""
@@ -52,10 +57,6 @@ class Client(Protocol):
 
     def drained(self, at_least: int, now: float) -> int | None:
         """Bytes of this link's frames that have left, if there are `at_least` new ones."""
-
-    @property
-    def unreported(self) -> int:
-        """Bytes of this link's frames that `drained` has not told of yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,10 @@ class Link:
     room_uid: str
     generation: int
     client: Client
+    forward: Callable[[bytes], bool]
+    """Queues a frame of the client's. False: the queue is full; see `Attachment.blame`."""
     room_no: int = 0
     """The room's number on this stream; 0 until it joined."""
-    dirty: bool = False
-    """It was sent something since its credit was last reported in full."""
     ended: bool = False
 
 
@@ -104,14 +105,13 @@ class Ended:
 class Attachment:
     """One room host process, attached. `route.generation` plays no part here."""
 
-    def __init__(self, host_id: str, now: float) -> None:
+    def __init__(self, host_id: str, now: float, on_first: Callable[[], object] = lambda: None) -> None:
+        """`on_first` is called when something waits to go up and nothing did."""
         self.host_id = host_id
-        self.uplink = Uplink()
-        self.dropped_frames = 0
-        """Frames that came down for nobody, or that no room may send."""
+        self.uplink = Uplink(on_first=on_first)
+        self._downlink = Downlink(ROOM_FRAMES, RIDE_BYTES)
         self._links: dict[int, Link] = {}
         self._clocks: dict[int, RoomClock] = {}
-        self._dirty: list[Link] = []
         self._next = 1
         self._heard_at = now
         self._welcomed = False
@@ -120,6 +120,11 @@ class Attachment:
     def links(self) -> Iterable[Link]:
         """Everybody who is attached."""
         return self._links.values()
+
+    @property
+    def dropped_frames(self) -> int:
+        """Frames that came down for nobody, or that no room may send."""
+        return self._downlink.dropped
 
     def __len__(self) -> int:
         return len(self._links)
@@ -132,9 +137,13 @@ class Attachment:
 
     def join(self, client: Client, route: Route, request: JoinRequest) -> Link:
         """Ask a room in."""
-        link = Link(self._next, request.room_uid, route.generation, client)
+        number = self._next
+        link = Link(number, request.room_uid, route.generation, client, partial(self.uplink.push, number))
         self._next += 1
-        self._links[link.number] = link
+        self._links[number] = link
+        client.lane.generation = route.generation
+        client.lane.owes = False
+        self._downlink.lanes[number] = client.lane
         join = pb.Join(
             room_uid=request.room_uid, generation=route.generation, player=request.player, meta=request.meta,
             schema_hash=request.schema_hash, session=request.session, attempt=request.attempt,
@@ -145,51 +154,62 @@ class Attachment:
         self.uplink.push_control(pb.Up(link=link.number, join=join))
         return link
 
-    def forward(self, link: Link, frame: bytes, is_input: bool) -> Link | None:
-        """Queue a client's frame. When the queue is full: the link that filled it, which is to be closed."""
-        if self.uplink.push(pb.Up(link=link.number, payload=frame), is_input=is_input):
-            return None
+    def blame(self, link: Link) -> Link:
+        """Who filled the queue, when `link` found it full; to be closed."""
         return self._links.get(self.uplink.worst(), link)
 
     def leave(self, link: Link, clean: bool) -> None:
         """The connection is gone."""
-        if self._links.pop(link.number, None) is not None:
-            link.ended = True
+        if link.number in self._links:
+            self.drop([link])
             self.uplink.push_control(pb.Up(link=link.number, leave=pb.Leave(clean=clean)))
 
     def batch(self, now: float, *, all_credit: bool = False) -> pb.AttachRequest | None:
         """The next request, if there is anything to say. `all_credit`: report even little credit."""
         items = self.uplink.take() if self.uplink else []
         request = pb.AttachRequest(items=items)
-        self._report_credit(request, 1 if items or all_credit else CREDIT_STEP, now)
+        if all_credit:
+            self._own_up()
+        self._report_credit(request, 1 if all_credit else RIDE_BYTES if items else CREDIT_STEP, now)
         return request if items or request.drained_links else None
 
     def _report_credit(self, request: pb.AttachRequest, at_least: int, now: float) -> None:
-        still: list[Link] = []
-        for link in self._dirty:
-            if link.ended:
+        owing = self._downlink.owing
+        numbers = list(owing)
+        owing.clear()
+        for number in numbers:
+            link = self._links.get(number)
+            if link is None:
                 continue
             drained = link.client.drained(at_least, now)
             if drained is not None:
-                request.drained_links.append(link.number)
+                request.drained_links.append(number)
                 request.drained_bytes.append(drained)
             # What is still on the way may be all the credit there is: then nothing more comes down, and
             # nothing but its own draining would bring the link back here.
-            if link.client.unreported:
-                still.append(link)
-            else:
-                link.dirty = False
-        self._dirty = still
+            lane = link.client.lane
+            lane.owes = lane.given - lane.reported >= RIDE_BYTES
+            if lane.owes:
+                owing.append(number)
+
+    def _own_up(self) -> None:
+        """Let all links that have anything unreported owe."""
+        for number, lane in self._downlink.lanes.items():
+            if lane.given != lane.reported and not lane.owes:
+                lane.owes = True
+                self._downlink.owing.append(number)
 
     @property
     def owes_credit(self) -> bool:
-        """Whether a client was sent something that has not been reported as drained."""
-        return bool(self._dirty)
+        """Whether a client was sent much that has not been reported as drained."""
+        return bool(self._downlink.owing)
 
     # Down.
 
     def received(self, response: pb.AttachResponse, now: float) -> list[Ended]:
-        """The host said something. Raises ValueError where another host answers than was meant."""
+        """The host said something. Raises ValueError where another host answers than was meant, or what it
+        says is no run of frames.
+        """
         self._heard_at = now
         if not self._welcomed:
             self._check_welcome(response)
@@ -199,12 +219,13 @@ class Attachment:
                 known.report(clock.tick, clock.fraction, now)
         ended: list[Ended] = []
         for down in response.items:
+            if down.frames:
+                self._frames(down.frames, now)
+                continue
             control = down.WhichOneof("control")
-            if control is None:
-                self._frames(down, now)
-            elif control == "ended":
+            if control == "ended":
                 ended.append(Ended(down.ended.room_uid, down.generation, down.ended.reason, down.ended.code))
-            else:
+            elif control is not None:
                 for link in self._meant(down):
                     self._control(control, down, link, now)
         return ended
@@ -221,6 +242,7 @@ class Attachment:
         """These attachments are over on the host's side."""
         for link in links:
             self._links.pop(link.number, None)
+            self._downlink.lanes.pop(link.number, None)
             link.ended = True
 
     def _check_welcome(self, response: pb.AttachResponse) -> None:
@@ -228,33 +250,16 @@ class Attachment:
             raise ValueError(f"another host answers: {response.welcome.host_id!r}")
         self._welcomed = True
 
-    def _frames(self, down: pb.Down, now: float) -> None:
-        heads, body, unreliable, generation = down.heads, down.body, down.unreliable, down.generation
-        links, shared = self._links, None
-        if len(heads) <= 1:
-            shared = heads[0] + body if heads else body
-        elif len(heads) != len(down.links):
-            self.dropped_frames += len(down.links)
-            return
-        for i, number in enumerate(down.links):
-            link = links.get(number)
-            if link is None or link.generation != generation:
-                self.dropped_frames += 1
-                continue
-            frame = shared if shared is not None else heads[i] + body
-            if not frame or len(frame) > ROOM_FRAMES.get(frame[0], 0):
-                self.dropped_frames += 1
+    def _frames(self, run: bytes, now: float) -> None:
+        for number in self._downlink.deliver(run, now):
+            link = self._links.get(number)
+            if link is not None:
                 self._close(link, CloseCode.ROOM_STOPPED, "the room sent what no room may send", 0, now)
-                continue
-            if not link.dirty:
-                link.dirty = True
-                self._dirty.append(link)
-            link.client.deliver(frame, unreliable, now)
 
     def _meant(self, down: pb.Down) -> list[Link]:
         found = (self._links.get(number) for number in down.links)
         meant = [link for link in found if link is not None and link.generation == down.generation]
-        self.dropped_frames += len(down.links) - len(meant)
+        self._downlink.dropped += len(down.links) - len(meant)
         return meant
 
     def _control(self, control: str, down: pb.Down, link: Link, now: float) -> None:

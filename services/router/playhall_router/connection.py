@@ -24,19 +24,9 @@ from dataclasses import dataclass
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
 from playhall.engine.errors import ProtocolError
+from playhall.engine.gate import FORWARD, TOO_LONG, TOO_MANY, TOO_MUCH, UNKNOWN, Gate
 from playhall_router.clock import RoomClock
-from playhall_router.limits import (
-    BYTES_AT_ONCE,
-    BYTES_PER_S,
-    CLIENT_FRAMES,
-    HELD_BYTES,
-    HELLO_S,
-    HOLD_S,
-    MESSAGES_PER_S,
-    SILENCE_S,
-    TokenBucket,
-    steady_rate,
-)
+from playhall_router.limits import CLIENT_FRAMES, HELD_BYTES, HELLO_S, HOLD_S, RULES, SILENCE_S, steady_rate
 from playhall_router.tokens import Identity
 
 __all__ = [
@@ -47,8 +37,6 @@ __all__ = [
 NORMAL_CLOSURE = 1000
 _MAX_REASON_BYTES = 123
 _CONTROL = frozenset({frames.HELLO, frames.PING, frames.RESUME, frames.LEAVE})
-_ONCE = frozenset({frames.HELLO, frames.LEAVE})
-_STEADY = frozenset({frames.PING, frames.RESUME, frames.INPUTS, frames.WRITE})
 _NOTHING_HELD = frames.Resume(reset=0, generation=0, version=0, full=False, held=())
 
 
@@ -105,7 +93,6 @@ class Forward:
     """Pass this frame on to the room."""
 
     frame: bytes
-    is_input: bool
 
 
 @dataclass(slots=True)
@@ -134,7 +121,7 @@ class Connection:
     """See the module's text. Times are monotonic seconds."""
 
     def __init__(self, now: float) -> None:
-        self.state = State.AUTH
+        self.gate = Gate(RULES, steady_rate(0), now)
         self.hello: frames.Hello | None = None
         self.identity: Identity | None = None
         self.was_joined = False
@@ -148,13 +135,20 @@ class Connection:
         self._said_waking = False
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._messages = TokenBucket(MESSAGES_PER_S, now)
-        self._steady = TokenBucket(steady_rate(0), now)
-        self._bytes = TokenBucket(BYTES_PER_S, now, BYTES_AT_ONCE)
-        self._heard_at = now
         self._answer_by: float | None = now + HELLO_S
         self._hold_until: float | None = None
         self._outputs: list[Output] = []
+        self._state = State.AUTH
+
+    @property
+    def state(self) -> State:
+        """Where the connection is in its life."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        self.gate.open = state is State.JOINED
 
     def take_outputs(self) -> list[Output]:
         """What is to be done, in order."""
@@ -165,23 +159,25 @@ class Connection:
 
     def received(self, frame: bytes, now: float) -> None:
         """The client sent a frame."""
+        self.judged(self.gate.judge(frame, now), frame, now)
+
+    def judged(self, verdict: int, frame: bytes, now: float) -> None:
+        """The client sent a frame, of which the gate says this."""
         if self.state is State.CLOSED:
             return
-        self._heard_at = now
-        kind = frame[0] if frame else -1
-        limit = CLIENT_FRAMES.get(kind)
-        if limit is None:
+        if verdict == UNKNOWN:
             self.close(CloseCode.PROTOCOL, "no client sends such a frame")
-        elif len(frame) > limit:
-            self.close(CloseCode.LIMIT_EXCEEDED, f"a frame of type {kind} has at most {limit} bytes")
-        elif kind not in _ONCE and not (self._steady if kind in _STEADY else self._messages).take(now):
+        elif verdict == TOO_LONG:
+            limit = CLIENT_FRAMES[frame[0]]
+            self.close(CloseCode.LIMIT_EXCEEDED, f"a frame of type {frame[0]} has at most {limit} bytes")
+        elif verdict == TOO_MANY:
             self.close(CloseCode.LIMIT_EXCEEDED, "too many frames a second")
-        elif not self._bytes.take(now, len(frame)):
+        elif verdict == TOO_MUCH:
             self.close(CloseCode.LIMIT_EXCEEDED, "too many bytes a second")
-        elif self.state is State.JOINED and kind not in _CONTROL:
-            self._outputs.append(Forward(frame, kind == frames.INPUTS))
+        elif verdict == FORWARD:
+            self._outputs.append(Forward(frame))
         else:
-            self._control(kind, frame, now)
+            self._control(frame[0], frame, now)
 
     def oversized(self) -> None:
         """The client began a frame that is larger than any may be."""
@@ -205,7 +201,7 @@ class Connection:
         elif self._hold_until is not None and now >= self._hold_until:
             code = CloseCode.ROOM_MOVED if self.was_joined else CloseCode.WAKE_TIMEOUT
             self.close(code, f"the room did not answer within {HOLD_S:g} s")
-        elif now >= self._heard_at + SILENCE_S:
+        elif now >= self.gate.heard_at + SILENCE_S:
             self.close(CloseCode.LIMIT_EXCEEDED, f"nothing came for {SILENCE_S:g} s")
 
     # From the router.
@@ -249,7 +245,7 @@ class Connection:
         self._hold_until = None
         self._resume = None
         self._said_waking = False
-        self._steady.change_rate(steady_rate(welcome.tick_rate))
+        self.gate.change_steady(steady_rate(welcome.tick_rate))
         token = "" if self.joined_once else identity.guest_token
         self.was_joined = self.joined_once = True
         said = frames.Welcome(
@@ -267,7 +263,7 @@ class Connection:
         )
         self._outputs.append(Send(frames.encode_server(said)))
         held, self._held, self._held_bytes = self._held, [], 0
-        self._outputs += [Forward(frame, frame[0] == frames.INPUTS) for frame in held]
+        self._outputs += [Forward(frame) for frame in held]
 
     def lost(self, now: float) -> None:
         """The room the connection was attached to is gone."""

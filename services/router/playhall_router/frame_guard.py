@@ -10,55 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["FrameGuard", "HeaderScanner"]
+from playhall.engine.wsheaders import HeaderScanner
 
-_SHORT = 126
-_LONG = 127
-
-
-class HeaderScanner:
-    """Follows a stream of WebSocket frames by their headers."""
-
-    __slots__ = ("_header", "_limit", "_skip")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._header = bytearray()
-        self._skip = 0
-
-    def scan(self, data: memoryview) -> int:
-        """How much of `data` belongs to frames within the limit: all of it, or up to the header of one that
-        is not.
-        """
-        size = len(data)
-        at = self._skip
-        if not self._header:
-            # The common case: a read that starts with a short frame's header, and often ends with that frame.
-            while at + 2 <= size and (length := data[at + 1] & 0x7F) < _SHORT:
-                at += 2 + (4 if data[at + 1] & 0x80 else 0) + length
-        while at < size:
-            self._header.append(data[at])
-            at += 1
-            announced = self._length()
-            if announced is None:
-                continue
-            if announced > self._limit:
-                return max(0, at - len(self._header))
-            at += announced + (4 if self._header[1] & 0x80 else 0)
-            self._header.clear()
-        self._skip = at - size
-        return size
-
-    def _length(self) -> int | None:
-        """The length of the payload, once the header says it."""
-        header = self._header
-        if len(header) < 2:
-            return None
-        short = header[1] & 0x7F
-        wide = {_SHORT: 2, _LONG: 8}.get(short, 0)
-        if len(header) < 2 + wide:
-            return None
-        return int.from_bytes(header[2:], "big") if wide else short
+__all__ = ["FrameGuard"]
 
 
 class FrameGuard(asyncio.BufferedProtocol):
@@ -80,7 +34,7 @@ class FrameGuard(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if not self._open:
             return
-        good = self._scanner.scan(self._buffer[:nbytes])
+        good = self._scanner.scan(self._buffer, nbytes)
         if good:
             self._inner.buffer_updated(good)
         if good < nbytes:

@@ -5,14 +5,17 @@ the socket at once; over the hard bound the client is too slow to be served. Unr
 while nothing waits; else a few of the newest are held until the socket has drained, so that what is dropped
 is the oldest.
 
-`drained` is what the room host is told as credit: bytes of its frames that have left, or were dropped. It
-starts at 0 with every join, and runs modulo 2^32.
+What has drained is what the room host is told as credit: bytes of its frames that have left, or were dropped.
+It starts at 0 with every join, and runs modulo 2^32. The numbers stand in the client's `Lane`, which counts
+frames that go straight through by itself.
 """
 
 from __future__ import annotations
 
 import enum
 from collections import deque
+
+from playhall.engine.lanes import Lane
 
 __all__ = ["CREDIT_BYTES", "HARD_BYTES", "STALL_S", "UNSENT_BYTES", "Backlog", "Outbound", "Verdict"]
 
@@ -55,9 +58,10 @@ class Backlog:
 class Outbound:
     """Bookkeeping for one client's way out. The caller owns the socket and says what waits in it."""
 
-    __slots__ = ("_drained", "_given", "_held", "_held_bytes", "_progress_at", "_reported", "dropped")
+    __slots__ = ("_held", "_held_bytes", "_lane", "dropped")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, lane: Lane, now: float) -> None:
+        self._lane = lane
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self.dropped = 0
@@ -66,20 +70,20 @@ class Outbound:
 
     def restart(self, now: float) -> None:
         """The client joins or loses a room: credit counts from here, what was held of the last is gone."""
-        self._given = 0
-        self._drained = 0
-        self._reported = 0
-        self._progress_at = now
+        lane = self._lane
+        lane.given = lane.drained = lane.reported = 0
+        lane.progress_at = now
         self.dropped += len(self._held)
         self._held.clear()
+        lane.held = 0
         self._held_bytes = 0
 
     def offer(self, frame: bytes, unreliable: bool, backlog: Backlog, now: float) -> Verdict:
         """A frame of the room's is to go out."""
         size = len(frame)
         if not self.waiting:
-            self._progress_at = now  # a client that had nothing to read was not slow to read it
-        self._given += size
+            self._lane.progress_at = now  # a client that had nothing to read was not slow to read it
+        self._lane.given += size
         if not unreliable:
             return Verdict.CLOSE if backlog.buffered + size > HARD_BYTES else Verdict.SEND
         if not self._held and backlog.clear:
@@ -89,6 +93,7 @@ class Outbound:
         while len(self._held) > _HELD_FRAMES or self._held_bytes > _HELD_BYTES:
             self._held_bytes -= len(self._held.popleft())
             self.dropped += 1
+        self._lane.held = len(self._held)
         return Verdict.HOLD
 
     def release(self, backlog: Backlog) -> list[bytes]:
@@ -97,42 +102,44 @@ class Outbound:
             return []
         frames = list(self._held)
         self._held.clear()
-        self._held_bytes = 0
+        self._lane.held = self._held_bytes = 0
         return frames
 
     @property
     def waiting(self) -> bool:
         """Whether something given has not drained: then look again soon."""
-        return self._drained != self._given
+        return self._lane.drained != self._lane.given
 
     @property
     def unreported(self) -> int:
         """The most that `credit` could report now."""
-        return self._given - self._reported
+        return self._lane.given - self._lane.reported
 
     @property
     def creditable(self) -> int:
         """What `credit` would report now, beyond its last report."""
-        return self._drained - self._reported
+        return self._lane.drained - self._lane.reported
 
     def drain(self, backlog: Backlog, now: float) -> None:
         """Take note of what the socket has got rid of by now."""
+        lane = self._lane
         left = backlog.buffered + self._held_bytes
         # Little in the kernel is on its way; much is a client that does not read.
         if backlog.unsent > UNSENT_BYTES:
             left += backlog.unsent
-        drained = max(self._drained, self._given - left)
-        if drained != self._drained or drained == self._given:
-            self._drained = drained
-            self._progress_at = now
+        drained = max(lane.drained, lane.given - left)
+        if drained != lane.drained or drained == lane.given:
+            lane.drained = drained
+            lane.progress_at = now
 
     def credit(self, at_least: int = 1) -> int | None:
         """The total to report, if it has grown by `at_least` since the last report."""
-        if self._drained - self._reported < at_least:
+        lane = self._lane
+        if self.creditable < at_least:
             return None
-        self._reported = self._drained
-        return self._drained % _WRAP
+        lane.reported = lane.drained
+        return lane.drained % _WRAP
 
     def stalled(self, now: float) -> bool:
         """Whether the client has drained nothing for so long that it is closed."""
-        return self.waiting and now - self._progress_at >= STALL_S
+        return self.waiting and now - self._lane.progress_at >= STALL_S

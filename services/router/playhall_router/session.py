@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
+from playhall.engine.gate import FORWARD
+from playhall.engine.lanes import HEADER_BYTES, Lane
 from playhall_router.attach import CREDIT_STEP, JoinRequest, Link
 from playhall_router.clock import RoomClock
 from playhall_router.connection import (
@@ -23,7 +25,14 @@ from playhall_router.connection import (
     Want,
     Welcome,
 )
-from playhall_router.outbound import CREDIT_BYTES, HARD_BYTES, Backlog, Outbound, Verdict
+from playhall_router.outbound import (
+    CREDIT_BYTES,
+    HARD_BYTES,
+    UNSENT_BYTES,
+    Backlog,
+    Outbound,
+    Verdict,
+)
 from playhall_router.wake import Route
 from playhall_router.wire import Wire
 
@@ -78,15 +87,21 @@ class Session:
         self._stream: AttachStream | None = None
         self._owner = owner
         self._connected_at_ms = connected_at_ms
-        self._outbound = Outbound(now)
+        self.lane = Lane(wire.send, wire.buffered, self.deliver, self._waits)
+        """See attach.Client."""
+        self._outbound = Outbound(self.lane, now)
         self._over = False
 
     # From the transport.
 
     def received(self, frame: bytes, now: float) -> None:
         """The client sent a frame."""
-        self.connection.received(frame, now)
-        self._carry_out(now)
+        verdict = self.connection.gate.judge(frame, now)
+        if verdict == FORWARD:
+            self._forward(frame, now)
+        else:
+            self.connection.judged(verdict, frame, now)
+            self._carry_out(now)
 
     def oversized(self, now: float) -> None:
         """The client began a frame that is too large."""
@@ -128,6 +143,7 @@ class Session:
         if link is not None and self._stream is not None and not self._stream.broken:
             self._stream.leave(link, clean=False)
         self._stream = None
+        self.lane.live = False
         self._outbound.restart(now)
         self.connection.lost(now)
         self._carry_out(now)
@@ -162,7 +178,7 @@ class Session:
             return False
         backlog = self._backlog()
         for frame in self._outbound.release(backlog):
-            self.wire.send(frame)
+            self._put(frame)
         self._outbound.drain(backlog, now)
         if self._stream is not None and self._outbound.creditable >= CREDIT_STEP:
             self._stream.drained()
@@ -176,20 +192,19 @@ class Session:
             self.connection.close(CloseCode.LIMIT_EXCEEDED, "the connection does not keep up")
             self._carry_out(now)
             return
-        self.wire.send(frame)
+        self._put(frame)
 
     # From the room, by its attachment.
 
     def deliver(self, frame: bytes, unreliable: bool, now: float) -> None:
-        """A frame of the room's."""
+        """A frame of the room's that does not go straight through."""
         if self.connection.state is not State.JOINED:
             return
-        wire = self.wire
-        backlog = Backlog(wire.buffered(), wire.unsent() if unreliable else 0)
+        backlog = self._backlog() if unreliable else Backlog(self.wire.buffered(), 0)
         verdict = self._outbound.offer(frame, unreliable, backlog, now)
         if verdict is Verdict.SEND:
-            wire.send(frame)
-            if wire.buffered():
+            self._put(frame)
+            if self.wire.buffered():
                 self._owner.slow(self)
         elif verdict is Verdict.HOLD:
             self._owner.slow(self)
@@ -200,13 +215,14 @@ class Session:
     def joined(self, welcome: Welcome, clock: RoomClock, now: float) -> None:
         """The room took the session in."""
         self.connection.joined(welcome, clock)
+        self.lane.live = self.connection.state is State.JOINED
         self._carry_out(now)
         self._owner.joined(self)
 
     def asleep(self, version: int, now: float) -> None:
         """The room sleeps."""
         route = self.route
-        self.link = self.route = self._stream = None
+        self._detach()
         self._outbound.restart(now)
         self.connection.asleep(version)
         if route is not None:
@@ -215,7 +231,7 @@ class Session:
 
     def closed(self, code: int, reason: str, retry_after_ms: int, now: float) -> None:
         """The room wants the client gone."""
-        self.link = self.route = self._stream = None
+        self._detach()
         self.refuse(code, reason, now, retry_after_ms)
 
     def drained(self, at_least: int, now: float) -> int | None:
@@ -228,11 +244,6 @@ class Session:
                 self._owner.slow(self)
         return self._outbound.credit(at_least)
 
-    @property
-    def unreported(self) -> int:
-        """See attach.Client."""
-        return self._outbound.unreported
-
     # How it goes on.
 
     def _carry_out(self, now: float) -> None:
@@ -240,7 +251,7 @@ class Session:
             for output in outputs:
                 match output:
                     case Forward():
-                        self._forward(output, now)
+                        self._forward(output.frame, now)
                     case Send():
                         self.send(output.data, now)
                     case Admit():
@@ -256,13 +267,13 @@ class Session:
                         self.wire.close(output.code, output.reason)
                         self._end()
 
-    def _forward(self, output: Forward, now: float) -> None:
-        if self._stream is None or self.link is None:
+    def _forward(self, frame: bytes, now: float) -> None:
+        link, stream = self.link, self._stream
+        if link is None or stream is None or link.forward(frame):
             return
-        blamed = self._stream.forward(self.link, output.frame, output.is_input)
-        if blamed is not None:
-            self._stream.leave(blamed, clean=False)
-            blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
+        blamed = stream.blame(link)
+        stream.leave(blamed, clean=False)
+        blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
 
     def _join(self, output: Join, now: float) -> None:
         found = self._owner.stream_for(self)
@@ -283,10 +294,23 @@ class Session:
     def _leave(self, clean: bool) -> None:
         if self._stream is not None and self.link is not None:
             self._stream.leave(self.link, clean)
+        self._detach()
+
+    def _detach(self) -> None:
         self.link = self.route = self._stream = None
+        self.lane.live = False
+
+    def _put(self, frame: bytes) -> None:
+        self.lane.spare -= len(frame) + HEADER_BYTES
+        self.wire.send(frame)
+
+    def _waits(self) -> None:
+        self._owner.slow(self)
 
     def _backlog(self) -> Backlog:
-        return Backlog(self.wire.buffered(), self.wire.unsent())
+        unsent = self.wire.unsent()
+        self.lane.spare = UNSENT_BYTES - unsent
+        return Backlog(self.wire.buffered(), unsent)
 
     def _end(self) -> None:
         if not self._over:

@@ -7,101 +7,116 @@ fits, and whoever filled it most is to blame.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine.packing import UP_HEADER, UpRun
 
 __all__ = ["BATCH_BYTES", "MAX_BYTES", "Uplink"]
 
 MAX_BYTES = 4 * 1024 * 1024
 BATCH_BYTES = 256 * 1024
-_OVERHEAD = 16
-"""What an item costs beside its payload, about."""
-
-
-_NOTHING = pb.Up()
-
-
-class _Item:
-    __slots__ = ("dropped", "size", "up")
-
-    def __init__(self, up: pb.Up, size: int) -> None:
-        self.up = up
-        self.size = size
-        self.dropped = False
 
 
 class Uplink:
-    """A queue of things routers say of connections, in order."""
+    """A queue of what clients send and routers say of them, in order. Frames lie packed, in runs of at most
+    `batch_bytes` each.
+    """
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        max_bytes: int = MAX_BYTES,
+        batch_bytes: int = BATCH_BYTES,
+        on_first: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`on_first` is called when something waits and nothing did."""
         self._max = max_bytes
-        self._items: deque[_Item] = deque()
-        self._inputs: deque[_Item] = deque()
-        self._bytes = 0
-        self._tombs = 0
+        self._batch = batch_bytes
+        self._on_first = on_first
+        self._items: deque[UpRun | pb.Up] = deque()
+        self._controls_bytes = 0
+        self._run: UpRun | None = None
+        """The newest item, if frames can be added to it."""
+        self.size = 0
+        """Bytes that wait."""
         self.dropped = 0
         """Inputs dropped so far."""
 
     def __len__(self) -> int:
-        return len(self._items) - self._tombs
+        return sum(item.frames if isinstance(item, UpRun) else 1 for item in self._items)
 
-    @property
-    def size(self) -> int:
-        """Bytes that wait."""
-        return self._bytes
-
-    def push(self, up: pb.Up, *, is_input: bool = False) -> bool:
-        """Queue one thing. False: it does not fit even without any input, and was not queued."""
-        size = len(up.payload) + _OVERHEAD
-        if self._bytes + size > self._max and not self._drop_inputs(size):
+    def push(self, link: int, frame: bytes) -> bool:
+        """Queue a frame. False: it does not fit even without any input, and was not queued."""
+        size = UP_HEADER + len(frame)
+        if self.size + size > self._max and not self._drop_inputs(size):
             return False
-        self._append(_Item(up, size), is_input)
+        run = self._run
+        if run is None or run.size + size > self._batch:
+            run = self._begin_run()
+        run.append(link, frame)
+        self.size += size
         return True
 
     def push_control(self, up: pb.Up) -> None:
         """Queue a join or a leave: few, small beside the bound, and never refused."""
-        self._append(_Item(up, up.ByteSize() + _OVERHEAD), False)
+        self._run = None
+        self._append(up)
+        self.size += _control_size(up)
 
-    def take(self, max_bytes: int = BATCH_BYTES) -> list[pb.Up]:
-        """The oldest things, up to `max_bytes`, one at least."""
+    def take(self) -> list[pb.Up]:
+        """The oldest things, up to the bytes of a batch, one at least."""
         ups: list[pb.Up] = []
         taken = 0
-        items, inputs = self._items, self._inputs
-        while items and (not ups or taken + items[0].size <= max_bytes):
-            item = items.popleft()
-            if item.dropped:
-                self._tombs -= 1
-                continue
-            if inputs and inputs[0] is item:
-                inputs.popleft()
-            self._bytes -= item.size
-            taken += item.size
-            ups.append(item.up)
+        while self._items:
+            item = self._items[0]
+            size = item.size if isinstance(item, UpRun) else _control_size(item)
+            if ups and taken + size > self._batch:
+                break
+            self._items.popleft()
+            taken += size
+            ups.append(pb.Up(frames=item.take()) if isinstance(item, UpRun) else item)
+            if item is self._run:
+                self._run = None
+        self.size -= taken
         return ups
 
     def worst(self) -> int:
         """The link with the most bytes in here; 0 when it is empty."""
         bytes_by_link: Counter[int] = Counter()
         for item in self._items:
-            if not item.dropped:
-                bytes_by_link[item.up.link] += item.size
+            if isinstance(item, UpRun):
+                item.weigh(bytes_by_link)
+            else:
+                bytes_by_link[item.link] += _control_size(item)
         return bytes_by_link.most_common(1)[0][0] if bytes_by_link else 0
 
-    def _append(self, item: _Item, is_input: bool) -> None:
+    def _begin_run(self) -> UpRun:
+        run = self._run = UpRun()
+        self._append(run)
+        return run
+
+    def _append(self, item: UpRun | pb.Up) -> None:
+        first = not self._items
         self._items.append(item)
-        if is_input:
-            self._inputs.append(item)
-        self._bytes += item.size
+        if first:
+            self._on_first()
 
     def _drop_inputs(self, needed: int) -> bool:
-        while self._inputs and self._bytes + needed > self._max:
-            item = self._inputs.popleft()
-            item.dropped = True
-            item.up = _NOTHING
-            self._bytes -= item.size
-            self._tombs += 1
-            self.dropped += 1
-        if self._tombs > len(self._items) // 2:
-            self._items = deque(item for item in self._items if not item.dropped)
-            self._tombs = 0
-        return self._bytes + needed <= self._max
+        emptied = False
+        for item in self._items:
+            if self.size + needed <= self._max:
+                break
+            if isinstance(item, UpRun):
+                before = item.size
+                self.dropped += item.drop_inputs(self.size + needed - self._max)
+                self.size -= before - item.size
+                emptied = emptied or not item.frames
+        if emptied:
+            self._items = deque(item for item in self._items if isinstance(item, pb.Up) or item.frames)
+            if self._run is not None and not self._run.frames:
+                self._run = None
+        return self.size + needed <= self._max
+
+
+def _control_size(up: pb.Up) -> int:
+    return up.ByteSize() + UP_HEADER

@@ -9,6 +9,8 @@ import fcntl
 import logging
 import struct
 import sys
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import cast
 
@@ -30,6 +32,7 @@ _CLOSE_S = 2.0
 """How long a client has to answer a close."""
 _ABORT_S = 5.0
 _BACKLOG = 1024
+_BINARY = picows.WSMsgType.BINARY
 _ABNORMAL = frozenset({1004, 1005, 1006, 1015})
 
 log = logs.get_logger()
@@ -87,12 +90,15 @@ class _Listener(picows.WSListener):
         self._router = router
         self._proxies = proxies
         self._loop = asyncio.get_running_loop()
+        self._time = self._loop.time
         self._transport: picows.WSTransport | None = None
         self._session: Session | None = None
         self._fd = -1
         self._closing = False
         self.address = ""
         self.origin = ""
+        self.send: Callable[[bytes], object] = _send_nowhere
+        self.buffered: Callable[[], int] = _nothing
 
     # From picows.
 
@@ -111,21 +117,24 @@ class _Listener(picows.WSListener):
             peer[0] if isinstance(peer, tuple) else "", headers.getall("X-Forwarded-For", []), self._proxies
         )
         self.origin = headers.get("Origin", "")
+        # Called for every frame, and so without a method in between. They do nothing on a transport that is
+        # closing or gone.
+        self.send = partial(transport.send, picows.WSMsgType.BINARY)
+        self.buffered = below.get_write_buffer_size
         self._session = self._router.open(self)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
-        session = self._session
-        if frame.msg_type is picows.WSMsgType.CLOSE:
+        session, kind = self._session, frame.msg_type
+        if kind is _BINARY and session is not None and not self._closing and frame.fin and not frame.rsv1:
+            session.received(frame.get_payload_as_bytes(), self._time())
+        elif kind is picows.WSMsgType.CLOSE:
             self._on_close(transport, frame)
-        elif self._closing or session is None:
-            return
-        elif frame.msg_type is picows.WSMsgType.BINARY and frame.fin and not frame.rsv1:
-            session.received(frame.get_payload_as_bytes(), self._loop.time())
-        elif frame.msg_type is not picows.WSMsgType.PONG:
-            session.malformed("a frame is one whole binary message", self._loop.time())
+        elif session is not None and not self._closing and kind is not picows.WSMsgType.PONG:
+            session.malformed("a frame is one whole binary message", self._time())
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
         self._transport = None
+        self.send = _send_nowhere
         if self._session is not None:
             self._session.disconnected(self._loop.time())
             self._session = None
@@ -148,10 +157,6 @@ class _Listener(picows.WSListener):
 
     # For the session.
 
-    def send(self, frame: bytes) -> None:
-        if self._transport is not None and not self._closing:
-            self._transport.send(picows.WSMsgType.BINARY, frame)
-
     def close(self, code: int, reason: str) -> None:
         transport = self._transport
         if transport is None or self._closing:
@@ -163,12 +168,16 @@ class _Listener(picows.WSListener):
         self._loop.call_later(_CLOSE_S, transport.disconnect)
         self._loop.call_later(_ABORT_S, transport.disconnect, False)
 
-    def buffered(self) -> int:
-        transport = self._transport
-        return transport.underlying_transport.get_write_buffer_size() if transport is not None else 0
-
     def unsent(self) -> int:
         return _unsent(self._fd) if self._transport is not None else 0
+
+
+def _send_nowhere(_frame: bytes) -> None:
+    """Nobody is connected yet."""
+
+
+def _nothing() -> int:
+    return 0
 
 
 def _unsent_on_linux(fd: int) -> int:

@@ -18,7 +18,7 @@ class Wire(Protocol):
     def origin(self) -> str:
         """The Origin header; empty where there was none."""
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes, /) -> object:
         """Send a frame, in order."""
 
     def close(self, code: int, reason: str) -> None:

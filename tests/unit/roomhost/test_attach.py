@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.packing import Group
+from playhall.engine.packing import Group, pack_group, read_down, route
 from playhall_roomhost.attach import (
     BATCH_BYTES,
     MAX_BROKEN_BYTES,
@@ -11,7 +11,6 @@ from playhall_roomhost.attach import (
     AttachStream,
     Clock,
     link_number,
-    split,
     stream_of,
 )
 
@@ -19,9 +18,20 @@ MIB = 1024 * 1024
 
 
 def frame(
-    *links: int, body: bytes = b"body", heads: list[bytes] | None = None, unreliable: bool = False
-) -> Group:
-    return Group([link_number(3, link) for link in links], heads or [b"h"], body, unreliable)
+    *links: int,
+    body: bytes = b"body",
+    heads: list[bytes] | None = None,
+    unreliable: bool = False,
+    generation: int = 7,
+) -> bytes:
+    group = pack_group([link_number(3, link) for link in links], heads or [b"h"], body, unreliable=unreliable)
+    ((number, run),) = route(group, generation)
+    assert number == 3
+    return run
+
+
+def groups(batch: pb.AttachResponse) -> list[tuple[int, Group]]:
+    return [found for down in batch.items for found in read_down(down.frames)]
 
 
 def stream() -> AttachStream[str]:
@@ -30,8 +40,12 @@ def stream() -> AttachStream[str]:
 
 def test_a_link_has_one_number_in_all_rooms() -> None:
     assert stream_of(link_number(3, 9)) == 3
-    parts = split(Group([link_number(3, 1), link_number(4, 1), link_number(3, 2)], [b"h"], b"", False))
-    assert parts == {3: [0, 2], 4: [1]}
+    group = pack_group([link_number(3, 1), link_number(4, 1), link_number(3, 2)], [b"h"], b"body")
+    runs = {number: list(read_down(run)) for number, run in route(group, 7)}
+    assert runs == {
+        3: [(7, Group((1, 2), [b"h"], b"body", False))],
+        4: [(7, Group((1,), [b"h"], b"body", False))],
+    }
 
 
 def test_links_are_admitted_once_and_forgotten_with_their_room() -> None:
@@ -47,39 +61,32 @@ def test_links_are_admitted_once_and_forgotten_with_their_room() -> None:
 
 def test_what_rooms_say_leaves_in_order_in_one_batch() -> None:
     s = stream()
-    s.frames(7, frame(1, 2), None)
+    s.frames(7, frame(1, 2))
+    s.frames(8, frame(3, generation=8))
     s.say(pb.Down(links=[1], generation=7, close=pb.Close(code=4000)))
+    s.frames(7, frame(4))
     batch = s.take()
     assert batch is not None
-    first, second = batch.items
-    assert (list(first.links), list(first.heads), first.body, first.generation) == (
-        [1, 2],
-        [b"h"],
-        b"body",
-        7,
-    )
+    first, second, third = batch.items
+    assert list(read_down(first.frames)) == [
+        (7, Group((1, 2), [b"h"], b"body", False)),
+        (8, Group((3,), [b"h"], b"body", False)),
+    ]
     assert second.close.code == 4000
+    assert list(read_down(third.frames)) == [(7, Group((4,), [b"h"], b"body", False))]
     assert not batch.heartbeat
     assert s.take() is None
     assert s.pending_bytes == 0
 
 
-def test_each_link_keeps_its_own_head() -> None:
-    s = stream()
-    s.frames(7, frame(1, 2, 3, heads=[b"a", b"b", b"c"]), [0, 2])
-    batch = s.take()
-    assert batch is not None
-    assert (list(batch.items[0].links), list(batch.items[0].heads)) == ([1, 3], [b"a", b"c"])
-
-
 def test_batches_are_cut_and_lose_nothing() -> None:
     s = stream()
     for n in range(30):
-        s.frames(7, frame(1, body=bytes((n,)) * 100_000), None)
+        s.frames(7, frame(1, body=bytes((n,)) * 100_000))
     taken = []
     while (batch := s.take()) is not None:
-        assert sum(len(down.body) for down in batch.items) <= BATCH_BYTES
-        taken += [down.body[0] for down in batch.items]
+        assert sum(len(down.frames) for down in batch.items) <= BATCH_BYTES
+        taken += [group.body[0] for _, group in groups(batch)]
     assert taken == list(range(30))
     assert s.pending_bytes == 0
 
@@ -88,25 +95,25 @@ def test_a_slow_stream_drops_unreliable_frames_then_counts_as_broken() -> None:
     s = stream()
     while s.pending_bytes <= MAX_PENDING_BYTES:
         assert not s.stalled
-        s.frames(7, frame(1, body=bytes(MIB)), None)
+        s.frames(7, frame(1, body=bytes(MIB)))
     assert s.stalled
     waiting = s.pending_bytes
-    s.frames(7, frame(1, unreliable=True), None)
+    s.frames(7, frame(1, unreliable=True))
     assert (s.pending_bytes, s.dropped) == (waiting, 1)
     while s.pending_bytes <= MAX_BROKEN_BYTES:
         assert not s.broken
-        s.frames(7, frame(1, body=bytes(MIB)), None)
+        s.frames(7, frame(1, body=bytes(MIB)))
     assert s.broken
 
 
 def test_what_waits_of_a_lost_generation_never_leaves() -> None:
     s = stream()
-    s.frames(7, frame(1), None)
-    s.frames(8, frame(2), None)
+    s.frames(7, frame(1))
+    s.frames(8, frame(2, generation=8))
     s.discard(7)
     batch = s.take()
     assert batch is not None
-    assert [down.generation for down in batch.items] == [8]
+    assert [generation for generation, _ in groups(batch)] == [8]
 
 
 def test_clocks_and_beats_go_with_a_batch_or_alone() -> None:

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine import frames
 from playhall.engine.codes import CloseCode
-from playhall_router.attach import Attachment, Ended, JoinRequest, Link
+from playhall.engine.lanes import Lane
+from playhall.engine.packing import Group, pack_down, pack_up, read_down
+from playhall_router.attach import RIDE_BYTES, Attachment, Ended, JoinRequest, Link
 from playhall_router.clock import RoomClock
 from playhall_router.connection import Welcome
 from playhall_router.wake import Route
+from tests.support.link_frames import down_frames
 
 ROUTE = Route(7, "host-a", "a:1")
 MESSAGE = b"\x05\x00hi"
+LONG = b"\x05\x00" + bytes(RIDE_BYTES - 2)
 
 
 @dataclass
@@ -31,11 +35,16 @@ class FakeClient:
     closes: list[tuple[int, str, int]] = field(default_factory=list)
     slept: list[int] = field(default_factory=list)
     drained_bytes: int = 0
-    given_bytes: int = 0
-    reported: int = 0
 
-    def deliver(self, frame: bytes, unreliable: bool, now: float) -> None:
+    def __post_init__(self) -> None:
+        self.lane = Lane(self.send, lambda: 0, self.offer, lambda: None)
+
+    def send(self, frame: bytes) -> None:
+        self.got.append((frame, False))
+
+    def offer(self, frame: bytes, unreliable: bool, now: float) -> None:
         self.got.append((frame, unreliable))
+        self.lane.given += len(frame)
 
     def joined(self, welcome: Welcome, clock: RoomClock, now: float) -> None:
         self.welcomes.append(welcome)
@@ -48,14 +57,10 @@ class FakeClient:
         self.closes.append((code, reason, retry_after_ms))
 
     def drained(self, at_least: int, now: float) -> int | None:
-        if self.drained_bytes - self.reported < at_least:
+        if self.drained_bytes - self.lane.reported < at_least:
             return None
-        self.reported = self.drained_bytes
+        self.lane.reported = self.drained_bytes
         return self.drained_bytes
-
-    @property
-    def unreported(self) -> int:
-        return max(self.given_bytes, self.drained_bytes) - self.reported
 
 
 def request(room_uid: str = "room") -> JoinRequest:
@@ -95,15 +100,15 @@ def test_a_join_says_everything(attachment: Attachment) -> None:
 
 def test_what_goes_up_keeps_its_order_and_link_numbers_are_never_used_again(attachment: Attachment) -> None:
     _, first = join(attachment)
-    attachment.forward(first, b"\x05one", False)
+    assert first.forward(b"\x05one")
     attachment.leave(first, clean=True)
     _, second = join(attachment)
     batch = attachment.batch(0.0)
     assert batch is not None
     assert second.number > first.number
-    assert [up.WhichOneof("control") or up.payload for up in batch.items] == [
+    assert [up.WhichOneof("control") or up.frames for up in batch.items] == [
         "join",
-        b"\x05one",
+        pack_up(first.number, b"\x05one"),
         "leave",
         "join",
     ]
@@ -114,12 +119,12 @@ def test_a_shared_frame_reaches_its_links_and_no_other(attachment: Attachment) -
     ann, a = join(attachment)
     bob, b = join(attachment)
     cat, _ = join(attachment)
-    hear(attachment, pb.Down(links=[a.number, b.number], generation=7, heads=[b"\x04\x01"], body=b"body"))
+    hear(attachment, down_frames([a.number, b.number], 7, b"body", heads=[b"\x04\x01"]))
     hear(
         attachment,
-        pb.Down(links=[a.number, b.number], generation=7, heads=[b"\x04\x02", b"\x04\x03"], body=b"x"),
+        down_frames([a.number, b.number], 7, b"x", heads=[b"\x04\x02", b"\x04\x03"]),
     )
-    hear(attachment, pb.Down(links=[b.number], generation=7, body=b"\x06\x00hi", unreliable=True))
+    hear(attachment, down_frames([b.number], 7, b"\x06\x00hi", unreliable=True))
     assert ann.got == [(b"\x04\x01body", False), (b"\x04\x02x", False)]
     assert bob.got == [(b"\x04\x01body", False), (b"\x04\x03x", False), (b"\x06\x00hi", True)]
     assert cat.got == []
@@ -129,7 +134,7 @@ def test_a_shared_frame_reaches_its_links_and_no_other(attachment: Attachment) -
 def test_peers_of_a_room_reach_its_clients_as_type_9(attachment: Attachment) -> None:
     ann, link = join(attachment)
     peers = frames.encode_server(frames.Peers(hears=("bob",), heard_by=()))
-    hear(attachment, pb.Down(links=[link.number], generation=7, body=peers))
+    hear(attachment, down_frames([link.number], 7, peers))
     assert ann.got == [(peers, False)]
     assert peers[0] == 9
 
@@ -137,12 +142,12 @@ def test_peers_of_a_room_reach_its_clients_as_type_9(attachment: Attachment) -> 
 def test_only_the_attached_generation_is_heard(attachment: Attachment) -> None:
     ann, link = join(attachment)
     for generation in (6, 8, 0):
-        hear(attachment, pb.Down(links=[link.number], generation=generation, body=MESSAGE))
+        hear(attachment, down_frames([link.number], generation, MESSAGE))
         hear(attachment, pb.Down(links=[link.number], generation=generation, close=pb.Close(code=4006)))
         hear(attachment, pb.Down(links=[link.number], generation=generation, joined=pb.Joined(tick_rate=20)))
     assert (ann.got, ann.closes, ann.welcomes) == ([], [], [])
     attachment.leave(link, clean=False)
-    hear(attachment, pb.Down(links=[link.number, 999], generation=7, body=MESSAGE))
+    hear(attachment, down_frames([link.number, 999], 7, MESSAGE))
     assert ann.got == []
     assert attachment.dropped_frames == 11
 
@@ -158,15 +163,16 @@ def test_only_the_attached_generation_is_heard(attachment: Attachment) -> None:
 def test_what_no_room_may_send_closes_that_connection_alone(attachment: Attachment, frame: bytes) -> None:
     ann, a = join(attachment)
     bob, b = join(attachment)
-    hear(attachment, pb.Down(links=[a.number], generation=7, body=frame))
-    hear(attachment, pb.Down(links=[b.number], generation=7, body=MESSAGE))
+    hear(attachment, down_frames([a.number], 7, frame))
+    hear(attachment, down_frames([b.number], 7, MESSAGE))
     assert ann.closes[0][0] == CloseCode.ROOM_STOPPED
     assert (ann.got, bob.got) == ([], [(MESSAGE, False)])
 
 
 def test_heads_that_do_not_match_their_links_reach_nobody(attachment: Attachment) -> None:
     ann, a = join(attachment)
-    hear(attachment, pb.Down(links=[a.number], generation=7, heads=[b"\x05", b"\x05"], body=b"x"))
+    with pytest.raises(ValueError):
+        hear(attachment, down_frames([a.number], 7, b"x", heads=[b"\x05", b"\x05"]))
     assert ann.got == []
 
 
@@ -235,26 +241,28 @@ def test_silence_of_three_seconds_is_a_loss(attachment: Attachment) -> None:
 def test_credit_rides_on_batches_and_goes_alone_when_there_is_much(attachment: Attachment) -> None:
     ann, link = join(attachment)
     attachment.batch(0.0)
-    hear(attachment, pb.Down(links=[link.number], generation=7, body=MESSAGE))
-    ann.drained_bytes = 100
+    hear(attachment, down_frames([link.number], 7, MESSAGE))
+    assert not attachment.owes_credit
+    hear(attachment, down_frames([link.number], 7, LONG))
+    ann.drained_bytes = RIDE_BYTES
     assert attachment.owes_credit
     assert attachment.batch(0.0) is None
-    attachment.forward(link, b"\x05up", False)
+    link.forward(b"\x05up")
     batch = attachment.batch(0.0)
     assert batch is not None
-    assert (list(batch.drained_links), list(batch.drained_bytes)) == ([link.number], [100])
+    assert (list(batch.drained_links), list(batch.drained_bytes)) == ([link.number], [RIDE_BYTES])
     assert not attachment.owes_credit
-    hear(attachment, pb.Down(links=[link.number], generation=7, body=MESSAGE))
-    ann.drained_bytes = 9000
+    hear(attachment, down_frames([link.number], 7, 5 * LONG))
+    ann.drained_bytes = 11_000
     batch = attachment.batch(0.0)
     assert batch is not None
-    assert list(batch.drained_bytes) == [9000]
+    assert list(batch.drained_bytes) == [11_000]
 
 
 def test_a_beat_reports_little_credit_too(attachment: Attachment) -> None:
     ann, link = join(attachment)
     attachment.batch(0.0)
-    hear(attachment, pb.Down(links=[link.number], generation=7, body=MESSAGE))
+    hear(attachment, down_frames([link.number], 7, MESSAGE))
     ann.drained_bytes = 1
     batch = attachment.batch(0.0, all_credit=True)
     assert batch is not None
@@ -265,8 +273,7 @@ def test_what_drains_later_is_reported_without_anything_more_coming_down(attachm
     """What is on the way to a slow client may be all its credit: then the room sends nothing more."""
     ann, link = join(attachment)
     attachment.batch(0.0)
-    hear(attachment, pb.Down(links=[link.number], generation=7, body=MESSAGE))
-    ann.given_bytes = 50_000
+    hear(attachment, down_frames([link.number], 7, b"\x05" + bytes(49_999)))
     reports: list[int] = []
     for drained in (9_000, 17_500, 40_000, 50_000):
         ann.drained_bytes = drained
@@ -281,22 +288,32 @@ def test_a_full_queue_blames_who_filled_it(attachment: Attachment) -> None:
     _, little = join(attachment)
     _, much = join(attachment)
     large = b"\x05" + bytes(65_000)
-    blamed = None
-    while blamed is None:
-        blamed = attachment.forward(much, large, False)
-    assert blamed is much
-    assert attachment.forward(little, large, False) is much
+    while much.forward(large):
+        pass
+    assert attachment.blame(much) is much
+    assert not little.forward(large)
+    assert attachment.blame(little) is much
 
 
+def group(generation: int, links: list[int], heads: list[bytes], body: bytes, unreliable: bool) -> pb.Down:
+    heads = heads * len(links) if len(heads) == 1 or not links else heads[:1]
+    return pb.Down(frames=pack_down(generation, Group(links, heads or [b""], body, unreliable)))
+
+
+generations = st.integers(6, 8)
+numbers = st.lists(st.integers(0, 4), max_size=4)
 downs = st.builds(
     pb.Down,
-    links=st.lists(st.integers(0, 4), max_size=4),
-    generation=st.integers(6, 8),
-    heads=st.lists(st.binary(max_size=4), max_size=3),
-    body=st.binary(max_size=20),
-    unreliable=st.booleans(),
-    joined=st.none()
-    | st.builds(pb.Joined, tick=st.integers(0, (1 << 64) - 1), tick_rate=st.integers(0, 400)),
+    links=numbers,
+    generation=generations,
+    joined=st.builds(pb.Joined, tick=st.integers(0, (1 << 64) - 1), tick_rate=st.integers(0, 400)),
+) | st.builds(
+    group,
+    generations,
+    numbers,
+    st.lists(st.binary(max_size=4), max_size=2),
+    st.binary(max_size=20),
+    st.booleans(),
 )
 
 
@@ -314,5 +331,17 @@ def test_nothing_a_host_says_raises_or_reaches_another_generation(
     for down in said:
         before = [len(client.got) for client in clients]
         attachment.received(pb.AttachResponse(items=[down], clocks=clocks), 0.0)
+        meant = {generation for generation, _ in read_down(down.frames)}
         for client, count, generation in zip(clients, before, (7, 8), strict=True):
-            assert len(client.got) == count or down.generation == generation
+            assert len(client.got) == count or generation in meant
+
+
+def test_what_is_no_run_of_frames_ends_the_stream_and_what_came_before_has_arrived(
+    attachment: Attachment,
+) -> None:
+    ann, link = join(attachment)
+    run = down_frames([link.number], 7, MESSAGE).frames
+    for broken in (run[:-1], run + run[:4], run + b"\x00", run[:4] + b"\x04" + run[5:]):
+        with pytest.raises(ValueError):
+            hear(attachment, pb.Down(frames=broken))
+    assert ann.got == [(MESSAGE, False)] * 2

@@ -108,7 +108,7 @@ def test_a_client_comes_in(client: Client) -> None:
         7, 3, 40, 128, resumed=False, asleep=False, tick_rate=20, player="ann", room="main", type="default",
         token="guest token",
     )  # fmt: skip
-    assert client.send(MESSAGE) == [Forward(MESSAGE, is_input=False)]
+    assert client.send(MESSAGE) == [Forward(MESSAGE)]
 
 
 def test_the_room_is_found_before_resume_comes(client: Client) -> None:
@@ -213,7 +213,7 @@ def test_after_a_reset_all_is_discarded_up_to_the_resume(client: Client) -> None
     (welcome,) = sent(client.joined(8))
     assert isinstance(welcome, frames.Welcome)
     assert (welcome.generation, welcome.token) == (8, "")
-    assert client.send(MESSAGE) == [Forward(MESSAGE, is_input=False)]
+    assert client.send(MESSAGE) == [Forward(MESSAGE)]
 
 
 def test_after_resume_nothing_comes_before_the_next_welcome(client: Client) -> None:
@@ -292,7 +292,7 @@ def test_inputs_have_a_limit_of_their_own(client: Client) -> None:
     inputs = b"\x0c\x00\x01"
     client.send(*[MESSAGE] * 120)
     outputs = client.send(*[inputs] * 70)
-    assert outputs == [Forward(inputs, is_input=True)] * 70
+    assert outputs == [Forward(inputs)] * 70
     assert code(client.send(inputs)) == CloseCode.LIMIT_EXCEEDED
 
 
@@ -310,7 +310,7 @@ def test_a_frame_over_its_limit_closes_4005_before_it_is_read(client: Client, ki
 def test_the_largest_message_passes(client: Client) -> None:
     client.join()
     largest = b"\x05" + bytes(65_599)
-    assert client.send(largest) == [Forward(largest, is_input=False)]
+    assert client.send(largest) == [Forward(largest)]
 
 
 @pytest.mark.ledger("CODE-13", "CODE-04", "CODE-05", "CODE-07")
@@ -353,7 +353,7 @@ def test_asleep_pings_have_no_tick_and_a_message_wakes(client: Client) -> None:
     client.connection.attach()
     assert client.take() == [Join(encoded(NOTHING)[1:], was_joined=True)]
     outputs = client.joined(9)
-    assert outputs[1:] == [Forward(MESSAGE, is_input=False), Forward(second, is_input=False)]
+    assert outputs[1:] == [Forward(MESSAGE), Forward(second)]
 
 
 def test_what_is_held_while_a_room_wakes_is_bounded(client: Client) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhall_router.frame_guard import FrameGuard, HeaderScanner
+from playhall.engine.wsheaders import HeaderScanner
+from playhall_router.frame_guard import FrameGuard
 
 LIMIT = 70_000
 
@@ -40,7 +41,7 @@ def test_frames_within_the_limit_pass_however_they_are_cut(
     while at < len(data):
         piece = data[at : at + cuts[turn % len(cuts)]]
         turn += 1
-        assert scanner.scan(memoryview(piece)) == len(piece)
+        assert scanner.scan(memoryview(piece), len(piece)) == len(piece)
         at += len(piece)
 
 
@@ -55,7 +56,7 @@ def test_the_first_frame_over_the_limit_is_seen_before_its_payload(before: int, 
     passed = 0
     for at in range(0, len(data), cut):
         piece = data[at : at + cut]
-        count = scanner.scan(memoryview(piece))
+        count = scanner.scan(memoryview(piece), len(piece))
         passed += count
         if count < len(piece) or at + cut >= len(data):
             break

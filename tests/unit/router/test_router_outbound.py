@@ -5,21 +5,27 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhall.engine.lanes import Lane
 from playhall_router.outbound import HARD_BYTES, STALL_S, UNSENT_BYTES, Backlog, Outbound, Verdict
 
 CLEAR = Backlog(0, 0)
 BUSY = Backlog(1, 0)
 
 
+def new() -> Outbound:
+    lane = Lane(lambda frame: None, lambda: 0, lambda frame, unreliable, now: None, lambda: None)
+    return Outbound(lane, 0.0)
+
+
 def test_reliable_frames_go_until_the_hard_bound() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     assert outbound.offer(bytes(100), False, BUSY, 0.0) is Verdict.SEND
     assert outbound.offer(bytes(100), False, Backlog(HARD_BYTES - 100, 0), 0.0) is Verdict.SEND
     assert outbound.offer(bytes(101), False, Backlog(HARD_BYTES - 100, 0), 0.0) is Verdict.CLOSE
 
 
 def test_unreliable_frames_go_only_while_nothing_waits() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     assert outbound.offer(b"1", True, Backlog(0, UNSENT_BYTES), 0.0) is Verdict.SEND
     assert outbound.offer(b"2", True, BUSY, 0.0) is Verdict.HOLD
     assert outbound.offer(b"3", True, Backlog(0, UNSENT_BYTES + 1), 0.0) is Verdict.HOLD
@@ -30,7 +36,7 @@ def test_unreliable_frames_go_only_while_nothing_waits() -> None:
 
 
 def test_the_oldest_unreliable_frames_are_dropped() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     for number in range(40):
         outbound.offer(bytes([number]), True, BUSY, 0.0)
     assert outbound.release(CLEAR) == [bytes([number]) for number in range(24, 40)]
@@ -40,7 +46,7 @@ def test_the_oldest_unreliable_frames_are_dropped() -> None:
 
 
 def test_credit_is_what_has_left() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     outbound.offer(bytes(1000), False, CLEAR, 0.0)
     assert outbound.credit() is None
     outbound.drain(Backlog(600, 0), 0.1)
@@ -53,14 +59,14 @@ def test_credit_is_what_has_left() -> None:
 
 
 def test_a_client_that_does_not_read_has_its_bytes_counted_in_the_kernel() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     outbound.offer(bytes(50_000), False, CLEAR, 0.0)
     outbound.drain(Backlog(0, 20_000), 0.1)
     assert outbound.credit() == 30_000
 
 
 def test_dropped_frames_are_credit_too() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     for _ in range(20):
         outbound.offer(bytes(1000), True, BUSY, 0.0)
     outbound.drain(CLEAR, 0.1)
@@ -68,7 +74,7 @@ def test_dropped_frames_are_credit_too() -> None:
 
 
 def test_credit_starts_anew_with_each_join_and_held_frames_are_gone() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     outbound.offer(bytes(1000), False, CLEAR, 0.0)
     outbound.offer(b"old", True, BUSY, 0.0)
     outbound.drain(CLEAR, 0.0)
@@ -80,7 +86,7 @@ def test_credit_starts_anew_with_each_join_and_held_frames_are_gone() -> None:
 
 
 def test_fifteen_seconds_without_progress_is_a_stall() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     outbound.offer(bytes(1000), False, CLEAR, 0.0)
     outbound.drain(Backlog(900, 0), 5.0)
     assert not outbound.stalled(5.0 + STALL_S - 0.1)
@@ -91,7 +97,7 @@ def test_fifteen_seconds_without_progress_is_a_stall() -> None:
 
 
 def test_a_client_with_nothing_to_read_was_not_slow_to_read_it() -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     outbound.offer(bytes(1000), False, CLEAR, 0.0)
     outbound.drain(CLEAR, 0.1)
     outbound.offer(bytes(1000), False, CLEAR, 60.0)
@@ -107,7 +113,7 @@ def test_a_client_with_nothing_to_read_was_not_slow_to_read_it() -> None:
     )
 )
 def test_credit_only_grows_and_ends_at_what_was_given(steps: list[tuple[int, bool, int, int]]) -> None:
-    outbound = Outbound(0.0)
+    outbound = new()
     reported = given_bytes = 0
     for size, unreliable, buffered, unsent in steps:
         backlog = Backlog(buffered, unsent)

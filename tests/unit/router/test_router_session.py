@@ -17,6 +17,7 @@ from playhall_router.outbound import HARD_BYTES, STALL_S
 from playhall_router.session import Session
 from playhall_router.tokens import Identity
 from playhall_router.wake import Route
+from tests.support.link_frames import down_frames, frames_up
 
 ROUTE = Route(7, "host-a", "a:1")
 HELLO = frames.Hello(1, "dots", "main", "", "", bytes(16), b"s" * 16, 3, "test 1")
@@ -62,8 +63,8 @@ class FakeStream:
     def join(self, *arguments: Any) -> Link:
         return self.attachment.join(*arguments)
 
-    def forward(self, *arguments: Any) -> Link | None:
-        return self.attachment.forward(*arguments)
+    def blame(self, link: Link) -> Link:
+        return self.attachment.blame(link)
 
     def leave(self, link: Link, clean: bool) -> None:
         self.attachment.leave(link, clean)
@@ -113,6 +114,12 @@ class Stand:
         down = pb.Down(links=[link.number], generation=7, **fields)
         self.stream.attachment.received(pb.AttachResponse(items=[down]), 0.0)
 
+    def hear_frame(self, frame: bytes, *, unreliable: bool = False) -> None:
+        link = self.session.link
+        assert link is not None
+        down = down_frames([link.number], 7, frame, unreliable=unreliable)
+        self.stream.attachment.received(pb.AttachResponse(items=[down]), 0.0)
+
     def ups(self) -> list[pb.Up]:
         batch = self.stream.attachment.batch(0.0)
         return list(batch.items) if batch is not None else []
@@ -142,22 +149,23 @@ def test_frames_pass_both_ways(stand: Stand) -> None:
     stand.ups()
     message = frames.encode_client(frames.Message("up"))
     stand.send(message)
-    assert [up.payload for up in stand.ups()] == [message]
-    stand.hear(body=b'\x05\x00"down"')
+    assert [frame for _, frame in frames_up(stand.ups())] == [message]
+    stand.hear_frame(b'\x05\x00"down"')
     assert stand.wire.sent[-1] == b'\x05\x00"down"'
 
 
 def test_unreliable_frames_are_held_while_something_waits_and_gone_after_a_loss(stand: Stand) -> None:
     stand.wire.in_kernel = 50_000
-    stand.hear(body=b"\x06\x00one", unreliable=True)
+    stand.hear_frame(b"\x06\x00one", unreliable=True)
     assert stand.calls[-1] == "slow"
     assert len(stand.wire.sent) == 1
     assert stand.session.poll(1.0)
     stand.wire.in_kernel = 0
     stand.session.poll(2.0)
     assert stand.wire.sent[-1] == b"\x06\x00one"
+    stand.hear_frame(b"\x05\x00" + bytes(50_000))
     stand.wire.in_kernel = 50_000
-    stand.hear(body=b"\x06\x00two", unreliable=True)
+    stand.hear_frame(b"\x06\x00two", unreliable=True)
     stand.route = None
     stand.session.lost(3.0)
     stand.wire.in_kernel = 0
@@ -170,7 +178,7 @@ def test_unreliable_frames_are_held_while_something_waits_and_gone_after_a_loss(
 def test_a_client_over_the_hard_bound_is_closed_and_the_room_told(stand: Stand) -> None:
     stand.ups()
     stand.wire.in_process = HARD_BYTES
-    stand.hear(body=b"\x05\x00more")
+    stand.hear_frame(b"\x05\x00more")
     assert stand.wire.closes[0][0] == CloseCode.LIMIT_EXCEEDED
     assert [up.WhichOneof("control") for up in stand.ups()] == ["leave"]
     assert stand.calls[-1] == "gone"
@@ -184,7 +192,7 @@ def test_a_client_that_pings_and_never_reads_is_closed(stand: Stand) -> None:
 
 def test_a_client_that_drains_nothing_for_fifteen_seconds_is_closed(stand: Stand) -> None:
     stand.wire.in_process = 5000
-    stand.hear(body=b"\x05" + bytes(6000))
+    stand.hear_frame(b"\x05" + bytes(6000))
     stand.session.timer(0.0)
     stand.send(frames.Ping(1), now=STALL_S - 1)
     stand.session.timer(STALL_S - 0.1)
@@ -197,7 +205,7 @@ def test_a_slow_client_gets_its_credit_as_it_reads(stand: Stand) -> None:
     """It has no more credit than is on its way: nothing else would make the router look again."""
     part = b"\x05\x00" + bytes(60_000)
     stand.wire.in_process = len(part)
-    stand.hear(body=part)
+    stand.hear_frame(part)
     assert "slow" in stand.calls
     reports: list[int] = []
     for left in (45_000, 40_000, 20_000, 0):
@@ -222,7 +230,7 @@ def test_frames_of_a_lost_room_reach_nobody(stand: Stand) -> None:
     stand.route = None
     stand.session.lost(1.0)
     sent = len(stand.wire.sent)
-    down = pb.Down(links=[link.number], generation=7, body=b"\x05\x00late")
+    down = down_frames([link.number], 7, b"\x05\x00late")
     stand.stream.attachment.received(pb.AttachResponse(items=[down]), 1.0)
     assert len(stand.wire.sent) == sent
     assert [up.WhichOneof("control") for up in stand.ups()] == ["join", "leave"]

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhall.engine.gate import TokenBucket
 from playhall_router.breaker import Breaker
 from playhall_router.cache import StaleCache
 from playhall_router.client_address import client_address
 from playhall_router.clock import RoomClock
-from playhall_router.limits import TokenBucket, steady_rate
+from playhall_router.limits import steady_rate
 from playhall_router.wake_queue import WakeQueue
 from playhall_router.windows import Windows
 

@@ -6,48 +6,84 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine import frames
+from playhall.engine.packing import read_up
 from playhall_router.uplink import Uplink
 
-
-def up(link: int, size: int = 84) -> pb.Up:
-    return pb.Up(link=link, payload=bytes(size))
+MESSAGE = bytes((frames.MESSAGE,)) + bytes(91)
+INPUT = bytes((frames.INPUTS,)) + bytes(91)
+LEAVE = pb.Up(link=9, leave=pb.Leave())
 
 
 def links(ups: list[pb.Up]) -> list[int]:
-    return [each.link for each in ups]
+    """Of each thing, in order."""
+    return [link for up in ups for link in ([at for at, _ in read_up(up.frames)] if up.frames else [up.link])]
 
 
 def test_things_leave_in_order_and_in_batches() -> None:
-    uplink = Uplink(1000)
+    uplink = Uplink(1000, 250)
     for link in range(1, 6):
-        assert uplink.push(up(link))
+        assert uplink.push(link, MESSAGE)
     assert (len(uplink), uplink.size) == (5, 500)
-    assert links(uplink.take(250)) == [1, 2]
-    assert links(uplink.take(10)) == [3]
-    assert links(uplink.take()) == [4, 5]
+    assert links(uplink.take()) == [1, 2]
+    assert links(uplink.take()) == [3, 4]
+    assert links(uplink.take()) == [5]
     assert (uplink.take(), len(uplink), uplink.size) == ([], 0, 0)
+
+
+def test_frames_and_controls_keep_their_order() -> None:
+    uplink = Uplink(1000)
+    uplink.push(1, MESSAGE)
+    uplink.push_control(LEAVE)
+    uplink.push(2, MESSAGE)
+    uplink.push(3, MESSAGE)
+    ups = uplink.take()
+    assert links(ups) == [1, 9, 2, 3]
+    assert len(ups) == 3
+
+
+def test_it_wakes_its_stream_once_a_batch() -> None:
+    calls: list[int] = []
+    uplink = Uplink(on_first=lambda: calls.append(len(uplink)))
+    uplink.push(1, MESSAGE)
+    uplink.push(1, MESSAGE)
+    uplink.push_control(LEAVE)
+    assert len(calls) == 1
+    uplink.take()
+    uplink.push_control(LEAVE)
+    assert len(calls) == 2
 
 
 def test_the_oldest_inputs_give_way() -> None:
     uplink = Uplink(500)
-    uplink.push(up(1), is_input=True)
-    uplink.push(up(2))
-    uplink.push(up(3), is_input=True)
-    uplink.push(up(4))
-    uplink.push(up(5), is_input=True)
-    assert uplink.push(up(6), is_input=True)
-    assert uplink.push(up(7))
+    for link, frame in ((1, INPUT), (2, MESSAGE), (3, INPUT), (4, MESSAGE), (5, INPUT)):
+        uplink.push(link, frame)
+    assert uplink.push(6, INPUT)
+    assert uplink.push(7, MESSAGE)
     assert uplink.dropped == 2
     assert links(uplink.take()) == [2, 4, 5, 6, 7]
+
+
+def test_runs_of_which_nothing_is_left_are_gone() -> None:
+    uplink = Uplink(500, 200)
+    for link in range(1, 6):
+        uplink.push(link, INPUT)
+    for link in range(6, 10):
+        uplink.push(link, MESSAGE)
+    batches = []
+    while ups := uplink.take():
+        batches += [links([up]) for up in ups]
+    assert batches == [[5, 6], [7, 8], [9]]
 
 
 def test_without_inputs_to_drop_it_refuses_and_names_the_worst() -> None:
     uplink = Uplink(500)
     for link in (1, 2, 2, 2, 1):
-        assert uplink.push(up(link))
-    assert not uplink.push(up(1))
+        assert uplink.push(link, MESSAGE)
+    assert not uplink.push(1, MESSAGE)
+    assert not uplink.push(1, INPUT)
     assert uplink.worst() == 2
-    uplink.push_control(pb.Up(link=9, leave=pb.Leave()))
+    uplink.push_control(LEAVE)
     assert links(uplink.take()) == [1, 2, 2, 2, 1, 9]
     assert uplink.worst() == 0
 
@@ -56,19 +92,19 @@ def test_without_inputs_to_drop_it_refuses_and_names_the_worst() -> None:
 def test_it_never_holds_more_than_its_bound_and_loses_only_inputs(
     pushes: list[tuple[int, int, bool]], data: st.DataObject
 ) -> None:
-    uplink = Uplink(1000)
-    pushed: list[tuple[pb.Up, bool]] = []
-    taken: list[pb.Up] = []
-    for link, size, is_input in pushes:
-        item = up(link, size)
-        if uplink.push(item, is_input=is_input):
-            pushed.append((item, is_input))
+    uplink = Uplink(1000, 300)
+    pushed: list[tuple[int, bytes]] = []
+    taken: list[tuple[int, bytes]] = []
+    for serial, (link, size, is_input) in enumerate(pushes):
+        frame = bytes((frames.INPUTS if is_input else frames.MESSAGE, serial)) + bytes(size)
+        if uplink.push(link, frame):
+            pushed.append((link, frame))
         assert uplink.size <= 1000
         if data.draw(st.booleans()):
-            taken += uplink.take(300)
-    while batch := uplink.take(300):
-        taken += batch
-    kept = {id(item) for item in taken}
-    assert [id(item) for item in taken] == [id(item) for item, _ in pushed if id(item) in kept]
-    assert all(is_input for item, is_input in pushed if id(item) not in kept)
+            taken += [found for up in uplink.take() for found in read_up(up.frames)]
+    while batch := uplink.take():
+        taken += [found for up in batch for found in read_up(up.frames)]
+    kept = set(taken)
+    assert taken == [each for each in pushed if each in kept]
+    assert all(frame[0] == frames.INPUTS for link, frame in pushed if (link, frame) not in kept)
     assert len(pushed) - len(taken) == uplink.dropped

@@ -757,17 +757,20 @@ Global___AttachHello: _TypeAlias = AttachHello  # noqa: Y015
 
 @_typing.final
 class Up(_message.Message):
-    """One thing a router says of one connection. `payload` alone is a frame of the client protocol."""
+    """Frames of connections, or one thing a router says of one connection."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     LINK_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
     JOIN_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    FRAMES_FIELD_NUMBER: _builtins.int
     link: _builtins.int
-    """Number of the attachment of a connection to a generation, chosen by the router, never used twice on a stream."""
-    payload: _builtins.bytes
+    """Whom `control` is said of: number of the attachment of a connection to a generation, chosen by the router, from 1, never
+    used twice on a stream.
+    """
+    frames: _builtins.bytes
+    """A run of frames of the client protocol; then nothing else is set. Each is, little-endian: link u32, size u32, bytes."""
     @_builtins.property
     def join(self) -> Global___Join: ...
     @_builtins.property
@@ -776,13 +779,13 @@ class Up(_message.Message):
         self,
         *,
         link: _builtins.int = ...,
-        payload: _builtins.bytes = ...,
         join: Global___Join | None = ...,
         leave: Global___Leave | None = ...,
+        frames: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "join", b"join", "leave", b"leave"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "join", b"join", "leave", b"leave", "link", b"link", "payload", b"payload"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "frames", b"frames", "join", b"join", "leave", b"leave", "link", b"link"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_control: _TypeAlias = _typing.Literal["join", "leave"]  # noqa: Y015
     _WhichOneofArgType_control: _TypeAlias = _typing.Literal["control", b"control"]  # noqa: Y015
@@ -935,30 +938,29 @@ Global___AttachWelcome: _TypeAlias = AttachWelcome  # noqa: Y015
 
 @_typing.final
 class Down(_message.Message):
-    """Frames for connections, or one thing said of them or of a room."""
+    """Frames for connections, or one thing said of connections or of a room."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     LINKS_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
-    HEADS_FIELD_NUMBER: _builtins.int
-    BODY_FIELD_NUMBER: _builtins.int
-    UNRELIABLE_FIELD_NUMBER: _builtins.int
     JOINED_FIELD_NUMBER: _builtins.int
     CLOSE_FIELD_NUMBER: _builtins.int
     ENDED_FIELD_NUMBER: _builtins.int
     ASLEEP_FIELD_NUMBER: _builtins.int
+    FRAMES_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
-    body: _builtins.bytes
-    unreliable: _builtins.bool
-    """May be dropped when the connection backs up."""
+    frames: _builtins.bytes
+    """A run of groups; then nothing else is set. A group is one frame for several links of a generation, little-endian:
+      size u32 (of what follows), flags u8, generation u64, count u32, links u32[count], body u32 (size), heads, body
+    A link's frame is its head and the body. A head is size u8, bytes. Flags: 1 the frame may be dropped when the connection
+    backs up; 2 there is a head for each link, else one for all. A router drops what is for links of another generation, and
+    closes links that get what no room may send. A run that is cut short, or a group that its parts do not fill, ends the
+    stream.
+    """
     @_builtins.property
     def links(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Connections meant; each must be attached to `generation`, or the router drops it."""
-
-    @_builtins.property
-    def heads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """A frame is head + body. One head for all links, or one per link."""
+        """Whom `control` is said of; each must be attached to `generation`, or the router drops it."""
 
     @_builtins.property
     def joined(self) -> Global___Joined: ...
@@ -973,17 +975,15 @@ class Down(_message.Message):
         *,
         links: _abc.Iterable[_builtins.int] | None = ...,
         generation: _builtins.int = ...,
-        heads: _abc.Iterable[_builtins.bytes] | None = ...,
-        body: _builtins.bytes = ...,
-        unreliable: _builtins.bool = ...,
         joined: Global___Joined | None = ...,
         close: Global___Close | None = ...,
         ended: Global___RoomEnded | None = ...,
         asleep: Global___Asleep | None = ...,
+        frames: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asleep", b"asleep", "close", b"close", "control", b"control", "ended", b"ended", "joined", b"joined"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asleep", b"asleep", "body", b"body", "close", b"close", "control", b"control", "ended", b"ended", "generation", b"generation", "heads", b"heads", "joined", b"joined", "links", b"links", "unreliable", b"unreliable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asleep", b"asleep", "close", b"close", "control", b"control", "ended", b"ended", "frames", b"frames", "generation", b"generation", "joined", b"joined", "links", b"links"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_control: _TypeAlias = _typing.Literal["joined", "close", "ended", "asleep"]  # noqa: Y015
     _WhichOneofArgType_control: _TypeAlias = _typing.Literal["control", b"control"]  # noqa: Y015

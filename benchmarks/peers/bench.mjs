@@ -24,9 +24,10 @@ for (let run = 1; run <= Number(given.runs ?? 1); run++) {
           seconds: Number(given.secs ?? 6),
           warm: Number(given.warm ?? 2),
           port: given.port,
+          gap: Number(given.gap ?? 1_000),
           tries: Number(given.tries ?? 3),
           quietWait: Number(given.quietWait ?? 20),
-          during: profiler(given.profile, Number(given.secs ?? 6)),
+          during: profiler(given, Number(given.secs ?? 6)),
         });
         console.log(JSON.stringify(measured));
       }

@@ -16,7 +16,13 @@ import {
 import { RawWs, clientFrame } from "../lib/rawws.mjs";
 import { DIRS } from "../lib/world.mjs";
 
-globalThis.WebSocket = WebSocket; // Node 20 has none
+// Node 20 has none. An attempt that is given up throws nothing in a browser.
+globalThis.WebSocket = class extends WebSocket {
+  constructor(address) {
+    super(address);
+    this.on("error", () => {});
+  }
+};
 const PROJECT = "peers";
 const PING_MS = 2_000;
 const LAST_PART = 1;

@@ -10,7 +10,8 @@ export class Child {
   #process;
   #answers = [];
   #waiting = [];
-  #said = "";
+  /** The end of what it wrote that was no answer. */
+  said = "";
   #ended;
 
   constructor(name, command, args) {
@@ -79,10 +80,10 @@ export class Child {
   }
 
   #note(line) {
-    this.#said = (this.#said + line + "\n").slice(-SAID_BYTES);
+    this.said = (this.said + line + "\n").slice(-SAID_BYTES);
   }
 
   #failed(why) {
-    return new Error(`${this.name}: ${why}\n${this.#said}`.trim());
+    return new Error(`${this.name}: ${why}\n${this.said}`.trim());
   }
 }

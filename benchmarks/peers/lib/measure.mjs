@@ -13,7 +13,6 @@ const SEATS = 4;
 const START_MS = 60_000;
 const JOIN_MS = 90_000;
 const STATS_MS = 20_000;
-const LONGEST_GAP_MS = 1_000;
 /** Of a run in which others used more cores than this, there is another try. */
 const MAX_OTHER_CORES = 0.2;
 const REFERENCE_CALIB_MS = 10;
@@ -24,8 +23,8 @@ export class VoidRun extends Error {}
 
 /**
  * Measure until a run is not void and little disturbed by others, `tries` times at most; give the least disturbed one.
- * `peer`, `workload`, `n` (players, or rooms of 4), `seconds`, `warm` (seconds before them), `port`; `during(pid)` is
- * called when the watched seconds begin.
+ * `peer`, `workload`, `n` (players, or rooms of 4), `seconds`, `warm` (seconds before them), `port`, `gap` (the longest
+ * that a client may get nothing, in milliseconds); `during(pid)` is called when the watched seconds begin.
  */
 export async function measure({ tries = 3, quietWait = 20, ...what }) {
   let best;
@@ -56,7 +55,7 @@ async function untilQuiet(seconds) {
   }
 }
 
-async function measureOnce({ peer, workload, n, seconds, warm, port, during = () => {} }) {
+async function measureOnce({ peer, workload, n, seconds, warm, port, gap = 1_000, during = () => {} }) {
   const clients = workload === "rooms" ? n * SEATS : n;
   const chosenPort = port ?? 20_000 + Math.floor(Math.random() * 12_000);
   const children = [];
@@ -74,14 +73,16 @@ async function measureOnce({ peer, workload, n, seconds, warm, port, during = ()
     const [loadgen] = await start("loadgen", process.execPath, load, JOIN_MS);
     const [probe] = await start("probe", process.execPath, [script("probe.mjs"), ...asClients], JOIN_MS);
     await sleep(warm * 1000);
-    const watched = await watch({ pid, loadgen, probe, seconds, during });
+    const watched = await watch({ pid, loadgen, probe, seconds, gap, during });
     return { peer, workload, n, clients, at: new Date().toISOString(), ...watched };
+  } catch (error) {
+    throw new Error(`${error.message}\n${children[0].said}`.trim(), { cause: error });
   } finally {
     for (const child of children.reverse()) await child.stop();
   }
 }
 
-async function watch({ pid, loadgen, probe, seconds, during }) {
+async function watch({ pid, loadgen, probe, seconds, gap, during }) {
   const calibBefore = calibrate();
   const cpuOf = () => ({
     server: cpuByName(pid),
@@ -97,14 +98,14 @@ async function watch({ pid, loadgen, probe, seconds, during }) {
   const after = cpuOf();
   for (const child of [loadgen, probe]) child.command("stop");
   const [got, seen] = await Promise.all([loadgen.next(STATS_MS), probe.next(STATS_MS)]);
-  checkDelivered(got, seen);
+  checkDelivered(got, seen, gap);
   return summarise(before, after, got, seen, (calibBefore + calibrate()) / 2);
 }
 
-function checkDelivered(got, seen) {
+function checkDelivered(got, seen, gap) {
   if (got.closed > 0) throw new VoidRun(`${got.closed} clients were closed: ${got.why_closed}`);
   if (seen.lost !== null) throw new VoidRun(`a decoding client was lost: ${seen.lost}`);
-  if (got.longest_gap_ms > LONGEST_GAP_MS) throw new VoidRun(`a client got nothing for ${got.longest_gap_ms} ms`);
+  if (got.longest_gap_ms > gap) throw new VoidRun(`a client got nothing for ${got.longest_gap_ms} ms`);
   if (seen.latency.n === 0) throw new VoidRun("no input was seen");
 }
 

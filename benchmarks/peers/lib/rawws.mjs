@@ -56,6 +56,7 @@ export class RawWs {
   constructor({ port, path, clock, bringsUpdate, onOpen, onFrame, onClose }) {
     this.got = new Deliveries(clock);
     this.isOpen = false;
+    this.isClosing = false;
     this.isClosed = false;
     this.bringsUpdate = bringsUpdate;
     this.onOpen = onOpen;
@@ -65,6 +66,7 @@ export class RawWs {
     this.headerNeeds = 2;
     this.opcode = 0;
     this.left = 0;
+    this.error = undefined;
     this.head = Buffer.alloc(HEAD_BYTES);
     this.headLength = 0;
     this.pieces = null;
@@ -72,7 +74,7 @@ export class RawWs {
     const onread = { buffer: SHARED, callback: (n, buffer) => (this.feed(buffer, n), true) };
     this.socket = net.connect({ port, host: "127.0.0.1", noDelay: true, onread });
     this.socket.on("connect", () => this.socket.write(upgrade(path, port)));
-    this.socket.on("error", (error) => (this.error = error));
+    this.socket.on("error", (error) => (this.error ??= error));
     this.socket.on("close", () => {
       this.isClosed = true;
       onClose?.(this.error);
@@ -80,7 +82,7 @@ export class RawWs {
   }
 
   send(frame) {
-    this.socket.write(frame);
+    if (!this.isClosing) this.socket.write(frame);
   }
 
   feed(buffer, end) {
@@ -141,6 +143,7 @@ export class RawWs {
     if (this.opcode === PING) this.send(clientFrame(payload, PONG));
     else if (this.opcode === CLOSE) {
       this.error ??= new Error(`closed ${payload.length < 2 ? "" : payload.readUInt16BE(0)} ${payload.subarray(2)}`);
+      this.isClosing = true;
       this.socket.end();
     } else if (this.opcode < CLOSE) this.onFrame?.(payload, this);
   }

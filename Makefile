@@ -6,6 +6,7 @@ PYTEST_ARGS ?=
 
 BIN := .venv/bin
 WEB := clients/web
+PEERS := benchmarks/peers
 PYTHON_READY := .venv/ready.stamp
 WEB_READY := $(if $(wildcard $(WEB)/package-lock.json),$(WEB)/node_modules/ready.stamp)
 NATIVE := sdk/playhall/engine/native
@@ -21,7 +22,7 @@ EXAMPLES := $(patsubst examples/%/playhall.toml,examples/%,$(wildcard examples/*
 PACKAGES := sdk/playhall $(wildcard services/*/playhall_*)
 
 .DEFAULT_GOAL := help
-.PHONY: play test test-all check fmt gen ledger bench clean help ready chromium native
+.PHONY: play test test-all check fmt gen ledger bench bench-peers clean help ready chromium native
 
 play: ready ## Start Playhall with an example game (EXAMPLE=dots PORT=7350)
 	@exec $(BIN)/playhall dev examples/$(EXAMPLE) --port $(PORT)
@@ -31,6 +32,7 @@ test: ready chromium ## Run every test but chaos and charts; installs what it ne
 	@set -e; for example in $(EXAMPLES); do echo "pytest $$example"; \
 	  (cd $$example && ../../$(BIN)/python -m pytest . $(PYTEST_ARGS)); done
 	$(if $(WEB_READY),$(BIN)/python -m tools.run_vitest)
+	node --test $(PEERS)/lib/*.test.mjs
 
 test-all: ready chromium ## Run chaos and chart tests
 	$(if $(SLOW_TEST_DIRS),$(BIN)/pytest $(SLOW_TEST_DIRS) $(PYTEST_ARGS),@echo "test-all: tests/chaos and tests/charts do not exist yet; nothing was run")
@@ -63,8 +65,11 @@ ledger: ready ## Print how much of docs/ledger.md has tests
 bench: ready ## Run every benchmark; JSON lines on stdout
 	@set -e; for bench in $(sort $(wildcard benchmarks/*.py)); do $(BIN)/python $$bench; done
 
+bench-peers: ready $(PEERS)/node_modules/ready.stamp ## Measure Playhall beside Colyseus (RUNS=5 SECS=6); JSON lines on stdout
+	@node $(PEERS)/report.mjs
+
 clean: ## Remove what make installed and cached (game state in .playhall stays)
-	rm -rf .venv .tools $(WEB)/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tools $(WEB)/node_modules $(PEERS)/node_modules $(PEERS)/node22/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## List the targets
@@ -91,6 +96,10 @@ $(WEB)/node_modules/ready.stamp: $(WEB)/package-lock.json
 	@touch $@
 
 native: $(NATIVE_READY) ## Build the native engine after a change of it
+
+$(PEERS)/node_modules/ready.stamp: $(PEERS)/package-lock.json $(PEERS)/node22/package-lock.json
+	cd $(PEERS) && npm ci --no-audit --no-fund && cd node22 && npm ci --no-audit --no-fund
+	@touch $@
 
 chromium: $(PYTHON_READY)
 	@$(BIN)/python -m tools.find_chromium --install >/dev/null

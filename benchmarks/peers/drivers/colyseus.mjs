@@ -65,9 +65,7 @@ export async function raw({ port, room, clock }) {
   if (room === null) return take(port, clock, await matchmake(port, "joinOrCreate", "arena"));
   const known = roomIds.get(room);
   const seat =
-    known === undefined
-      ? await matchmake(port, "create", "arena")
-      : await matchmake(port, "joinById", known);
+    known === undefined ? await matchmake(port, "create", "arena") : await matchmake(port, "joinById", known);
   roomIds.set(room, seat.roomId);
   return take(port, clock, seat);
 }

@@ -26,5 +26,7 @@ export function emit(object) {
 
 /** Tell why there is nothing to measure, and end. */
 export function fail(error) {
-  process.stdout.write(JSON.stringify({ ev: "error", error: String(error?.stack ?? error) }) + "\n", () => process.exit(1));
+  process.stdout.write(JSON.stringify({ ev: "error", error: String(error?.stack ?? error) }) + "\n", () =>
+    process.exit(1),
+  );
 }

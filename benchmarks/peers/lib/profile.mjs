@@ -11,7 +11,20 @@ const HZ = 499;
 const SPARE_S = 1.5;
 
 const PROFILERS = {
-  perf: (pid, out, seconds) => ["perf", "record", "-q", "-F", HZ, "-g", "-p", pid, "-o", `${out}.perf`, "sleep", seconds],
+  perf: (pid, out, seconds) => [
+    "perf",
+    "record",
+    "-q",
+    "-F",
+    HZ,
+    "-g",
+    "-p",
+    pid,
+    "-o",
+    `${out}.perf`,
+    "sleep",
+    seconds,
+  ],
   "py-spy": (pid, out, seconds) => {
     const how = ["--format", "raw", "--rate", HZ, "--nonblocking", "--gil"];
     return ["py-spy", "record", ...how, "--pid", pid, "--duration", Math.floor(seconds), "--output", `${out}.stacks`];
@@ -27,7 +40,9 @@ export function profiler({ profile: folder, profiler: name = "perf" }, seconds) 
     for (const [pid, what] of processesOf(root)) {
       const out = path.join(folder, `${what}-${pid}`);
       const [command, ...args] = PROFILERS[name](pid, out, seconds - SPARE_S).map(String);
-      spawn(command, args, { stdio: ["ignore", "ignore", "inherit"] }).on("error", (error) => console.error(String(error)));
+      spawn(command, args, { stdio: ["ignore", "ignore", "inherit"] }).on("error", (error) =>
+        console.error(String(error)),
+      );
     }
   };
 }

@@ -136,7 +136,7 @@ export class RawWs {
   }
 
   done() {
-    if (this.opcode < CLOSE && this.bringsUpdate(this.head, this)) this.got.updated();
+    if (this.opcode < CLOSE && this.headLength > 0 && this.bringsUpdate(this.head, this)) this.got.updated();
     if (this.pieces === null) return;
     const payload = Buffer.concat(this.pieces);
     this.pieces = null;

@@ -14,10 +14,7 @@ const hasInterest = workload === "interest";
 for (const level of ["info", "warn", "debug", "trace"]) logger[level] = () => {};
 Encoder.BUFFER_SIZE = hasInterest ? 2 << 20 : workload === "rooms" ? 8 << 10 : 64 << 10;
 
-const Entity = schema(
-  { owner: t.string(), x: t.float32(), y: t.float32(), hp: t.uint8(), seq: t.uint16() },
-  "Entity",
-);
+const Entity = schema({ owner: t.string(), x: t.float32(), y: t.float32(), hp: t.uint8(), seq: t.uint16() }, "Entity");
 const State = hasInterest
   ? schema({ players: t.map(Entity).view(), npcs: t.map(Entity).view() }, "State")
   : schema({ players: t.map(Entity) }, "State");

@@ -13,10 +13,10 @@ import sys
 import timeit
 from collections.abc import Callable
 
+from playhall.engine.backend import Tracker
 from playhall.engine.columns import Columns
 from playhall.engine.entities import Entities
 from playhall.engine.store import EntityStore
-from playhall.engine.tracking import Tracker
 from playhall.room import Entity, Schema, f32, u8
 
 ROWS = 10_000

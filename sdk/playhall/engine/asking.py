@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from playhall.engine.backend import Tracked
 from playhall.engine.interest import EVERYWHERE, Interest, Key, Limit
 from playhall.engine.links import Link
 from playhall.engine.presence import PresenceEntry
 from playhall.engine.room import Room
-from playhall.engine.tracking import Tracked
 
 __all__ = [
     "VisibilityError",

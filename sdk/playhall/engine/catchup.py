@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from playhall.engine.backend import Tracked
 from playhall.engine.entries import Entries, Entry
-from playhall.engine.tracking import Scope, Tracked
+from playhall.engine.tracking import Scope
 from playhall.engine.updates import MAX_BODY, Section, UpdateBuilder, encode_leave
 
 __all__ = ["CatchUp", "Step", "place", "tell", "tell_owner"]
@@ -39,7 +40,7 @@ class Step(NamedTuple):
 
 def place(tracked: Tracked) -> tuple[int, int]:
     """Where it stands among others in an update: by number of kind, then by row."""
-    return tracked.number, tracked.id
+    return tracked.number, tracked.row
 
 
 class CatchUp:

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from playhall.engine.answering import Answering
+from playhall.engine.backend import Flush
 from playhall.engine.bans import Bans
 from playhall.engine.botbook import BotBook
 from playhall.engine.bots import is_bot
@@ -68,7 +69,6 @@ from playhall.engine.runtime import START_HOOK_S, Runtime
 from playhall.engine.saving import Saving, load
 from playhall.engine.sending import Sending
 from playhall.engine.statelog import DamagedStateError, LayoutError
-from playhall.engine.tracking import Flush
 from playhall.engine.visibility import Visibility, VisibilityError
 from playhall.engine.writes import OwnerWrites
 

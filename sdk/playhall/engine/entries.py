@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from playhall.engine.tracking import Scope, Tracked
+from playhall.engine.backend import Tracked
+from playhall.engine.tracking import Scope
 from playhall.engine.updates import (
     Section,
     encode_change,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from playhall.engine.backend import Tracked
 from playhall.engine.interest import Key
-from playhall.engine.tracking import Tracked
 
 __all__ = ["Keyed"]
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
+from playhall.engine.backend import Tracked, Tracker
 from playhall.engine.connection import JsonIn, JsonOut
 from playhall.engine.fields import JSON, JsonValue
-from playhall.engine.kinds import adopt, is_dead, spec_of, stored_values
+from playhall.engine.kinds import is_dead, spec_of, stored_values
 from playhall.engine.schema import FIRST_PRESENCE_ID, LAST_ID, PresenceRow
 from playhall.engine.store import check_player
-from playhall.engine.tracking import Scope, Tracked, Tracker
+from playhall.engine.tracking import Scope
 
 __all__ = [
     "GRACE_S",
@@ -124,12 +125,9 @@ class PresenceBook:
             entry.row.connected = True
             return False
         row = PresenceRow(player=player, name=name, status=status.value, connected=True)
-        tracked = Tracked(self._tracker, Scope.PRESENCE, self._free_id(), self._number, player)
+        tracked = self._tracker.add(row, Scope.PRESENCE, self._free_id(), self._number, player)
         self._ids.add(tracked.id)
-        adopt(row, tracked, tracked.id, None)
-        tracked.bind(row)
         self._entries[player] = _Entry(tracked, row)
-        self._tracker.add(tracked)
         return True
 
     def lose(self, player: str, mono: float) -> None:

@@ -5,12 +5,11 @@ writes the arrays. A handle's write tells the entity's home, as ever. What room 
 nobody tells of; it is found when the tracker asks, as the difference to a second set of arrays, the values
 that the tracker has heard of. A handle's write goes to both.
 
-Rows are slots: the lowest free one is taken first, and a deleted entity's may be taken at once, since an
-entity is known by its id everywhere else. A free row is zero in both sets, so that what is written to it
-shows as a difference, and is zeroed again.
+An entity's row is its place (see `places`). A row without one is zero in both sets, so that what is written
+to it shows as a difference, and is zeroed again.
 
-Arrays have room for the most entities of the kind and never move, so that a view of one is never wrong about
-where it is.
+Arrays have room for all rows that the most entities of the kind can take, and never move, so that a view of
+one is never wrong about where it is.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import mmap
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from heapq import heappop, heappush
 from typing import Any, Final
 
 import numpy as np
@@ -28,11 +26,14 @@ from numpy.typing import NDArray
 from playhall.engine.columns import Columns
 from playhall.engine.errors import FieldError, FieldTypeError
 from playhall.engine.fields import BOOL, F32, FieldType, FloatType, IntType, QuantisedType
-from playhall.engine.kinds import Values, replace_values
+from playhall.engine.handles import Values, is_dead, replace_values
 from playhall.engine.specs import FieldSpec, KindSpec
 from playhall.engine.tracking import Tracked
 
 __all__ = ["RowValues", "Rows"]
+
+# See `places`.
+ROWS_PER_ENTITY: Final = 3
 
 # Which arrays can be assigned to a column, by dtype.kind: what a single write takes.
 _FITTING: Final = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}
@@ -172,14 +173,17 @@ class RowValues(Values):
 class Rows:
     """The rows of one kind."""
 
-    def __init__(self, spec: KindSpec, there: Sequence[Tracked]) -> None:
-        """Take in the entities there are. Raises TypeError for a kind that can have no columns."""
+    def __init__(self, spec: KindSpec, there: Sequence[Tracked | None]) -> None:
+        """Take in the entities there are: `there` holds the Tracked of each row, and grows as rows are taken.
+
+        Raises TypeError for a kind that can have no columns.
+        """
         if "alive" in spec.by_name:
             raise TypeError(
                 f"{spec.name}.alive: columns name what rows hold an entity so; rename the field to use them"
             )
         # There may be more than `max` if that was more when the room was saved.
-        capacity = max(spec.max, len(there))
+        capacity = ROWS_PER_ENTITY * max(spec.max, len(there))
         self._spec = spec
         dtypes = [_dtype_of(field.type) for field in spec.fields]
         memory = _Memory(capacity, [*[dtype for dtype in dtypes if dtype] * 2, "?", "i8"])
@@ -190,21 +194,15 @@ class Rows:
         self._columns = {column.field.name: column for column in self._by_index if column is not None}
         self._alive = memory.array("?")
         self._ids = memory.array("i8")
-        self._tracked: list[Tracked | None] = []
-        self._free: list[int] = []
+        self._there = there
         self._shown: Columns | None = None
         for tracked in there:
-            self.attach(tracked)
+            if tracked is not None and not is_dead(tracked.entity):
+                self.attach(tracked)
 
     def attach(self, tracked: Tracked) -> None:
-        """Give an entity a row, which holds its values from now on."""
-        if self._free:
-            row = heappop(self._free)
-            self._tracked[row] = tracked
-        else:
-            row = len(self._tracked)
-            self._tracked.append(tracked)
-        others = list(tracked.values)
+        """Hold the values of an entity from now on, in its row."""
+        row, others = tracked.row, list(tracked.values)
         for column in self._columns.values():
             column.put(row, others[column.field.index])
             others[column.field.index] = None
@@ -214,18 +212,15 @@ class Rows:
         tracked.values = values
 
     def detach(self, tracked: Tracked) -> None:
-        """Free the row of an entity that is being deleted. Its Tracked keeps the last values."""
-        values = tracked.values
-        assert isinstance(values, RowValues), "it has a row since it was attached"
-        row, tracked.values = values.row, list(values)
+        """Empty the row of an entity that was deleted. Its Tracked keeps the last values."""
+        row, tracked.values = tracked.row, list(tracked.values)
         for column in self._columns.values():
             column.put(row, 0)
-        self._alive[row], self._ids[row], self._tracked[row] = False, 0, None
-        heappush(self._free, row)
+        self._alive[row], self._ids[row] = False, 0
 
     def columns(self) -> Columns:
         """Return the arrays over the rows there are."""
-        size = len(self._tracked)
+        size = len(self._there)
         if self._shown is None or len(self._shown) != size:
             ids, alive = self._ids[:size], self._alive[:size]
             ids.flags.writeable = alive.flags.writeable = False
@@ -237,12 +232,12 @@ class Rows:
 
     def changed(self) -> bool:
         """Whether `tell` would tell anything."""
-        alive = self._alive[: len(self._tracked)]
+        alive = self._alive[: len(self._there)]
         return any(column.differing(alive).size for column in self._columns.values())
 
     def tell(self) -> None:
         """Tell of what was written through the arrays. Raises FieldError, and tells nothing then."""
-        alive = self._alive[: len(self._tracked)]
+        alive = self._alive[: len(self._there)]
         found = [(column, column.differing(alive)) for column in self._columns.values()]
         self._refuse_out_of_bounds(found)
         masks: dict[int, int] = {}
@@ -251,7 +246,7 @@ class Rows:
             for row in rows.tolist():
                 masks[row] = masks.get(row, 0) | bit
         for row, mask in masks.items():
-            tracked = self._tracked[row]
+            tracked = self._there[row]
             assert tracked is not None, "rows that differ are of entities"
             tracked.wrote(mask)
         for column, rows in found:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
+from playhall.engine.backend import Tracker
+from playhall.engine.fanout import Link, Sync
 from playhall.engine.faults import error_text, traceback_text
 from playhall.engine.hooks import Hooks, Then, ThenAnswer
-from playhall.engine.links import Link
 from playhall.engine.mutations import Mutations
 from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
@@ -18,8 +19,6 @@ from playhall.engine.retention import Retention
 from playhall.engine.roomlog import RoomLog
 from playhall.engine.schema import Schema
 from playhall.engine.store import EntityStore
-from playhall.engine.sync import Sync
-from playhall.engine.tracking import Tracker
 
 __all__ = ["HOOK_S", "START_HOOK_S", "Runtime"]
 

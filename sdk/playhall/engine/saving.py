@@ -7,13 +7,13 @@ Each knows what of it was not written yet; here they are asked together.
 from __future__ import annotations
 
 from playhall.engine.answers import Moment
+from playhall.engine.backend import Flush
 from playhall.engine.bans import Bans
 from playhall.engine.botbook import BotBook
 from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal
 from playhall.engine.outputs import StoredRoom, WakeInfo
 from playhall.engine.runtime import Runtime
 from playhall.engine.statelog import SavedRoom, Totals, read, write_base, write_record
-from playhall.engine.tracking import Flush
 
 __all__ = ["Saving", "load"]
 

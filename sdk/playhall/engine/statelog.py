@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from playhall.engine.backend import Flush, Tracked
 from playhall.engine.bots import is_bot
 from playhall.engine.fields import (
     BOOL,
@@ -43,7 +44,7 @@ from playhall.engine.outputs import StoredRoom
 from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, SHARED_ID, Schema
 from playhall.engine.specs import MAX_ENTITY, KindSpec
 from playhall.engine.store import check_player
-from playhall.engine.tracking import Flush, Scope, Tracked
+from playhall.engine.tracking import Scope
 from playhall.engine.wire import VARINT53_MAX, Reader, Writer
 
 __all__ = ["BansChange", "BotsChange", "DamagedStateError", "LayoutError", "SavedBot", "SavedEntity"]

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from numbers import Integral
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from playhall.engine.backend import Tracked, Tracker
 from playhall.engine.errors import DeadEntityError
-from playhall.engine.kinds import Entity, adopt, is_dead, restore, set_owner, spec_of
+from playhall.engine.kinds import Entity, is_dead, set_owner, spec_of
 from playhall.engine.ordered import EntitiesById
 from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, PRIVATE_ID, SHARED_ID, Schema
 from playhall.engine.specs import KindSpec
-from playhall.engine.tracking import Scope, Tracked, Tracker
+from playhall.engine.tracking import Scope
 
 if TYPE_CHECKING:
     from playhall.engine.columns import Columns
-    from playhall.engine.rows import Rows
 
 __all__ = ["EntityStore", "as_id", "check_player"]
 
@@ -66,7 +67,6 @@ class EntityStore:
         self._tracked: dict[int, Tracked] = {}
         self._of_kind: dict[type[Entity], EntitiesById] = {cls: EntitiesById() for cls in schema.entities}
         self._of_owner: dict[str, EntitiesById] = {}
-        self._rows: dict[type[Entity], Rows] = {}
         self.next_id = FIRST_ENTITY_ID
         self.state: Entity | None = None
 
@@ -83,19 +83,12 @@ class EntityStore:
         if len(self._of_kind[type(entity)]) >= spec.max:
             raise ValueError(f"there are {spec.max} {spec.name} already, the most of this kind")
         id = self._free_id() if id is None else self._checked_id(id)
-        tracked = Tracked(self._tracker, _scope_of(spec), id, number, owner)
-        adopt(entity, tracked, id, owner)
-        tracked.bind(entity)
-        self._index(tracked)
-        self._tracker.add(tracked)
+        self._index(self._tracker.add(entity, _scope_of(spec), id, number, owner))
         self.next_id = max(self.next_id, id + 1)
 
     def delete(self, entity: Entity) -> None:
         """Take an entity out of the room; its handle is dead from now on. Raises DeadEntityError."""
         tracked = self._of(entity)
-        rows = self._rows.get(type(entity))
-        if rows is not None:
-            rows.detach(tracked)
         del self._tracked[tracked.id]
         del self._of_kind[type(entity)][tracked.id]
         self._disown(tracked)
@@ -156,11 +149,17 @@ class EntityStore:
 
     def columns(self, kind: type[Entity]) -> Columns:
         """Return the columns of a kind. Raises TypeError for what is not one, ImportError without NumPy."""
-        rows = self._rows.get(kind)
-        if rows is None:
-            rows = self._rows[kind] = self._make_rows(kind)
-            self._tracker.ask(rows)
-        return rows.columns()
+        number = self._schema.number_of(spec_of(kind)) if kind in self._of_kind else None
+        if number is None:
+            if _is_abstract(kind):
+                raise TypeError(f"{kind.__name__} is abstract: each kind under it has columns of its own")
+            raise _not_an_entity(kind)
+        try:
+            return self._tracker.columns(spec_of(kind), number)
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise ImportError("columns are NumPy arrays: install numpy", name="numpy") from error
 
     def __len__(self) -> int:
         return len(self._tracked)
@@ -207,32 +206,18 @@ class EntityStore:
         """Put back an entity that was saved."""
         number = self._schema.number_of(spec_of(cls))
         assert number is not None, f"{cls.__name__} is not one of the schema's entities"
-        self._index(self._restored(cls, _scope_of(spec_of(cls)), id, number, owner, values))
+        self._index(self._tracker.restore(cls, _scope_of(spec_of(cls)), id, number, owner, values))
 
     def tracked(self) -> Iterator[Tracked]:
-        """Give everything that is saved: shared state, entities by id, private states."""
+        """Give everything that is saved: entities, shared state, private states; by kind, then by row."""
+        found = list(self._tracked.values())
         if self.state is not None:
-            yield self._tracker.public[SHARED_ID]
-        for id in sorted(self._tracked):
-            yield self._tracked[id]
+            found.append(self._tracker.public[SHARED_ID])
         for player in self._tracker.private_players():
             private = self._tracker.private(player)
             if private is not None:
-                yield private
-
-    def _make_rows(self, kind: type[Entity]) -> Rows:
-        entities = self._of_kind.get(kind)
-        if entities is None:
-            if _is_abstract(kind):
-                raise TypeError(f"{kind.__name__} is abstract: each kind under it has columns of its own")
-            raise _not_an_entity(kind)
-        try:
-            from playhall.engine.rows import Rows
-        except ModuleNotFoundError as error:
-            if error.name != "numpy":
-                raise
-            raise ImportError("columns are NumPy arrays: install numpy", name="numpy") from error
-        return Rows(spec_of(kind), [self._tracked[id] for id in entities])
+                found.append(private)
+        return iter(sorted(found, key=attrgetter("number", "row")))
 
     def _place(
         self,
@@ -244,21 +229,8 @@ class EntityStore:
         values: list[Any] | None,
     ) -> Entity:
         if values is not None:
-            return self._restored(cls, scope, id, number, owner, values).entity
-        entity = cls()
-        tracked = Tracked(self._tracker, scope, id, number, owner)
-        adopt(entity, tracked, id, owner)
-        tracked.bind(entity)
-        self._tracker.add(tracked)
-        return entity
-
-    def _restored(
-        self, cls: type[Entity], scope: Scope, id: int, number: int, owner: str | None, values: list[Any]
-    ) -> Tracked:
-        tracked = Tracked(self._tracker, scope, id, number, owner)
-        tracked.bind(restore(cls, tracked, id, owner, values))
-        self._tracker.restore(tracked)
-        return tracked
+            return self._tracker.restore(cls, scope, id, number, owner, values).entity
+        return self._tracker.add(cls(), scope, id, number, owner).entity
 
     def _private_class(self) -> tuple[type[Entity], int]:
         cls, number = self._schema.private, self._schema.private_number
@@ -274,9 +246,6 @@ class EntityStore:
     def _index(self, tracked: Tracked) -> None:
         self._tracked[tracked.id] = tracked
         self._of_kind[type(tracked.entity)].put(tracked.id, tracked.entity)
-        rows = self._rows.get(type(tracked.entity))
-        if rows is not None:
-            rows.attach(tracked)
         if tracked.owner is not None:
             self._own(tracked.owner, tracked)
 

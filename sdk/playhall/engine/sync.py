@@ -13,18 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from playhall.engine.catchup import CatchUp, place, tell, tell_owner
+from playhall.engine.backend import Flush, Tracked, Tracker
+from playhall.engine.catchup import CatchUp, tell, tell_owner
 from playhall.engine.entries import Entries, Entry
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
 from playhall.engine.outputs import FramesOut, Output
 from playhall.engine.packing import pack_group
 from playhall.engine.payloads import compress
 from playhall.engine.schema import PRIVATE_ID
-from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
+from playhall.engine.tracking import Scope
 from playhall.engine.updates import Section, UpdateBuilder, encode_head, encode_leave
 from playhall.engine.views import Lack
 
-__all__ = ["Sync"]
+__all__ = ["Changes", "Moment", "Sync", "own_bodies"]
 
 
 _PUBLIC = (Scope.SHARED, Scope.PRESENCE)
@@ -46,10 +47,10 @@ class Sync:
 
         `flush` is what has just changed, if anything.
         """
-        now = _Moment(version, tick, mono, Entries(), _Changes(self._tracker))
+        now = Moment(version, tick, mono, Entries(), Changes(self._tracker))
         together: list[Link] = []
-        alike: list[tuple[Link, Lack]] = []
-        apart: list[tuple[Link, Lack]] = []
+        alike: list[Link] = []
+        apart: list[Link] = []
         for link in links:
             view = link.view
             if flush is not None and flush.corrections:
@@ -61,23 +62,19 @@ class Sync:
             elif flush is not None and view.follows(version):
                 together.append(link)
             else:
-                lack = view.lack(self._tracker, now.changes.since)
-                view.ration(lack, now.entries)
-                (alike if view.keeps_up(version) else apart).append((link, lack))
+                (alike if view.keeps_up(version) else apart).append(link)
         if flush is not None and together:
-            self._follow(together, flush, now)
-        self._share(alike, now)
-        for link, lack in apart:
-            self._stream(link, lack, now)
-        self._put_out()
+            self.follow(together, flush, now)
+        self.catch_up(alike, apart, now)
+        self.put_out()
 
     def deliver(self, links: Sequence[Link], frame: bytes, mono: float) -> list[Link]:
         """Send a message or reply, which must arrive, to each link: at once, or when there is credit.
 
         Returns the links that have too much waiting.
         """
-        self._deliver(links, [b""], frame, mono, counted=True)
-        self._put_out()
+        self.send(links, [b""], frame, mono, counted=True)
+        self.put_out()
         return [link for link in links if link.outbox.waiting_bytes > MAX_WAITING_BYTES]
 
     def deliver_unreliable(self, links: Iterable[Link], frame: bytes) -> None:
@@ -85,16 +82,16 @@ class Sync:
         ready = [link for link in links if link.outbox.open]
         for link in ready:
             link.outbox.sent(len(frame))
-        self._add_group(ready, [b""], frame, unreliable=True)
-        self._put_out()
+        self.add_group(ready, [b""], frame, unreliable=True)
+        self.put_out()
 
     def release(self, link: Link) -> None:
         """Send what waits for credit, as far as there is some."""
         for head, body in link.outbox.take():
-            self._add_group([link], [head], body, unreliable=False)
-        self._put_out()
+            self.add_group([link], [head], body, unreliable=False)
+        self.put_out()
 
-    def _deliver(
+    def send(
         self, links: Sequence[Link], heads: Sequence[bytes], body: bytes, mono: float, *, counted: bool
     ) -> None:
         ready: list[Link] = []
@@ -107,25 +104,33 @@ class Sync:
                 ready_heads.append(head)
             else:
                 link.outbox.hold(head, body, mono, counted=counted)
-        self._add_group(ready, ready_heads, body, unreliable=False)
+        self.add_group(ready, ready_heads, body, unreliable=False)
 
-    def _add_group(self, links: list[Link], heads: list[bytes], body: bytes, *, unreliable: bool) -> None:
+    def catch_up(self, alike: Iterable[Link], apart: Iterable[Link], now: Moment) -> None:
+        """Send what they lack to links that were up to date before this flush, and then to others."""
+        self._share([(link, link.view.lack(self._tracker, now.changes.since)) for link in alike], now)
+        for link in apart:
+            lack = link.view.lack(self._tracker, now.changes.since)
+            link.view.ration(lack, now.entries)
+            self._stream(link, lack, now)
+
+    def add_group(self, links: list[Link], heads: list[bytes], body: bytes, *, unreliable: bool) -> None:
         if links:
             shared = heads[:1] if len(set(heads)) == 1 else heads
             numbers = [link.number for link in links]
             self._groups.append(pack_group(numbers, shared, body, unreliable=unreliable))
 
-    def _put_out(self) -> None:
+    def put_out(self) -> None:
         if self._groups:
             groups, self._groups = self._groups, []
             self._emit(FramesOut(b"".join(groups)))
 
-    def _follow(self, links: list[Link], flush: Flush, now: _Moment) -> None:
+    def follow(self, links: list[Link], flush: Flush, now: Moment) -> None:
         """Send what a flush has changed to links that see all there is, and were up to date before it."""
         shared = _bodies(_shared_entries(flush, now.entries))
         among = _owners_business(flush)
         own = [
-            _bodies(_beyond(link.view.own(self._tracker, among[link.player]), now.entries))
+            own_bodies(link.view.own(self._tracker, among[link.player]), now.entries)
             if link.player in among
             else []
             for link in links
@@ -137,7 +142,7 @@ class Sync:
             link.view.follow(flush, removed, added, self._tracker)
             link.outbox.settle()
 
-    def _share(self, alike: list[tuple[Link, Lack]], now: _Moment) -> None:
+    def _share(self, alike: list[tuple[Link, Lack]], now: Moment) -> None:
         """Send what they lack to links that were up to date before this flush: one body to those for whom it
         is the same, and what only owners are told apart from it.
         """
@@ -149,19 +154,19 @@ class Sync:
                 bodies[signature] = tuple(_bodies(_public_entries(lack, now.entries)))
             groups[bodies[signature]].append((link, lack))
         for shared, group in groups.items():
-            own = [_bodies(_beyond(lack, now.entries)) for _, lack in group]
+            own = [own_bodies(lack, now.entries) for _, lack in group]
             self._send_all([link for link, _ in group], shared, own, now)
             for link, lack in group:
                 link.view.take(lack, now.version)
                 link.outbox.settle()
 
-    def _stream(self, link: Link, lack: Lack, now: _Moment) -> None:
+    def _stream(self, link: Link, lack: Lack, now: Moment) -> None:
         """Send one link what it lacks, each part when there is credit for it."""
         self._send_parts(link, lack, now)
         link.view.take(lack, now.version)
         link.outbox.settle()
 
-    def _send_parts(self, link: Link, lack: Lack, now: _Moment) -> None:
+    def _send_parts(self, link: Link, lack: Lack, now: Moment) -> None:
         view, outbox = link.view, link.outbox
         catch_up = CatchUp(lack.leaving, lack.steps, now.entries)
         bodies = catch_up.bodies()
@@ -178,10 +183,10 @@ class Sync:
                 outbox.hold_all(chain([(head, body)], frames), now.mono)
                 break
             outbox.sent(len(head) + len(body))
-            self._add_group([link], [head], body, unreliable=False)
+            self.add_group([link], [head], body, unreliable=False)
 
     def _send_all(
-        self, links: list[Link], shared: Sequence[bytes], own: list[list[bytes]], now: _Moment
+        self, links: list[Link], shared: Sequence[bytes], own: list[list[bytes]], now: Moment
     ) -> None:
         """Send each link one update: the parts that all get, then those of its own."""
         for index, body in enumerate(shared):
@@ -189,17 +194,21 @@ class Sync:
             lasts = [at_end and not bodies for bodies in own]
             self._send_part(links, body, now, first=index == 0, lasts=lasts, pack=len(links) > 1)
         for link, bodies in zip(links, own, strict=True):
-            for index, body in enumerate(bodies):
-                first, last = not shared and index == 0, index == len(bodies) - 1
-                self._send_part([link], body, now, first=first, lasts=[last])
+            self.send_own(link, bodies, now, first=not shared)
             if shared or bodies:
                 link.view.name(now.version, now.tick)
+
+    def send_own(self, link: Link, bodies: Sequence[bytes], now: Moment, *, first: bool) -> None:
+        """Send the last parts of an update to one link. `first`: they are all of it."""
+        for index, body in enumerate(bodies):
+            last = index == len(bodies) - 1
+            self._send_part([link], body, now, first=first and index == 0, lasts=[last])
 
     def _send_part(
         self,
         links: list[Link],
         body: bytes,
-        now: _Moment,
+        now: Moment,
         *,
         first: bool,
         lasts: list[bool],
@@ -220,21 +229,21 @@ class Sync:
             for link, last in zip(links, lasts, strict=True)
         ]
         # Parts may wait as long as they have to: a link that waits gets no further update.
-        self._deliver(links, heads, body if packed is None else packed, now.mono, counted=False)
+        self.send(links, heads, body if packed is None else packed, now.mono, counted=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class Moment:
     """What the updates of one flush are of, and what has been encoded for them."""
 
     version: int
     tick: int
     mono: float
     entries: Entries
-    changes: _Changes
+    changes: Changes
 
 
-class _Changes:
+class Changes:
     """What has changed since the versions that views are at."""
 
     def __init__(self, tracker: Tracker) -> None:
@@ -286,6 +295,11 @@ def _signature(lack: Lack) -> object:
     return tuple(id for id in lack.leaving if id != PRIVATE_ID), tuple(steps)
 
 
+def own_bodies(lack: Lack, entries: Entries) -> list[bytes]:
+    """Return the bodies of what a client lacks that is for its player alone."""
+    return _bodies(_beyond(lack, entries))
+
+
 def _beyond(lack: Lack, entries: Entries) -> Iterator[Entry]:
     """Give what a client lacks that is for its player alone."""
     if PRIVATE_ID in lack.leaving:
@@ -311,10 +325,10 @@ def _shared_entries(flush: Flush, entries: Entries) -> Iterator[Entry]:
     """Give what a flush has changed for everyone."""
     for id in sorted(tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC):
         yield Section.LEAVE, encode_leave(id)
-    for tracked in sorted(flush.added, key=place):
+    for tracked in flush.added:
         if tracked.scope in _PUBLIC:
             yield from entries.enter(tracked, mine=False)
-    for tracked in sorted(flush.changed, key=place):
+    for tracked in flush.changed:
         if tracked.scope in _PUBLIC:
             yield from entries.change(tracked, flush.version - 1, mine=False)
 

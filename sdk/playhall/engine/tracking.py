@@ -6,11 +6,9 @@ when its owner last changed, and when each field did; so the difference between 
 generation can be told from the stamps and from what a client holds, and nothing need be remembered of what
 is gone.
 
-A Tracked is the home of its entity (see `kinds`): a write marks the field as dirty, and the flush stamps
-it. Several writes between two flushes are one change.
-
-A bytes field also keeps its last patches, so that a small edit of a big field travels as the edit, to a
-client that missed a few updates too.
+A Tracked is the home of its entity (see `handles`): a write marks the field as dirty, and the flush stamps
+it. Several writes between two flushes are one change. What one flush finds stands by number of kind, then by
+row (see `places`): in order of memory, for the native twin of this, `native.tables`.
 """
 
 from __future__ import annotations
@@ -20,17 +18,20 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from playhall.engine.kinds import Entity, Home, Values, bury, spec_of, stored_values
+from playhall.engine.handles import Home, Values, adopt, bury, restore, spec_of, stored_values
+from playhall.engine.patches import Patches, Range
+from playhall.engine.places import Places
 from playhall.engine.specs import KindSpec
 
-__all__ = ["Flush", "Patches", "Scope", "Tracked", "Tracker", "Untold"]
+if TYPE_CHECKING:
+    from playhall.engine.columns import Columns
+    from playhall.engine.kinds import Entity
+    from playhall.engine.rows import Rows
 
-MAX_PATCHES = 16
-
-Range = tuple[int, int]
-"""A half-open range of a bytes field."""
+__all__ = ["Flush", "Scope", "Tracked", "Tracker"]
 
 
 class Scope(enum.Enum):
@@ -42,41 +43,11 @@ class Scope(enum.Enum):
     PRESENCE = enum.auto()  # everyone; not saved
 
 
-@dataclass(slots=True)
-class Patches:
-    """The last patches of one bytes field. They tell the whole difference to any version from `since` on."""
-
-    since: int
-    made: list[tuple[int, Range]]
-
-    def ranges(self, version: int, size: int) -> list[Range] | None:
-        """Return what has changed since a version, or None where sending the whole field is as good."""
-        if version < self.since:
-            return None
-        found = _merged([made for stamp, made in self.made if stamp > version])
-        return found if 2 * sum(stop - start for start, stop in found) < size else None
-
-    def add(self, version: int, ranges: list[Range]) -> None:
-        self.made.extend((version, made) for made in _merged(ranges))
-        if len(self.made) > MAX_PATCHES:
-            dropped = self.made[:-MAX_PATCHES]
-            self.made = self.made[-MAX_PATCHES:]
-            self.since = dropped[-1][0]
-
-
-def _merged(ranges: Sequence[Range]) -> list[Range]:
-    """Return the ranges in order, those that touch or overlap made one."""
-    out: list[Range] = []
-    for start, stop in sorted(ranges):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(stop, out[-1][1]))
-        else:
-            out.append((start, stop))
-    return out
-
-
 class Tracked(Home):
-    """One thing that changes. `born` and `changed` are versions; `masks` are bits by field index."""
+    """One thing that changes. `born` and `changed` are versions; masks are bits by field index.
+
+    `row` is its place among those of its number. `born` is -1 until a flush has told of it.
+    """
 
     __slots__ = (
         "_tracker",
@@ -97,6 +68,7 @@ class Tracked(Home):
         "patched",
         "patches",
         "queued",
+        "row",
         "scope",
         "spec",
         "stamps",
@@ -113,6 +85,7 @@ class Tracked(Home):
         self.scope = scope
         self.id = id
         self.number = number
+        self.row = -1
         self.owner = owner
         self.born = self.changed = self.owner_changed = 0
         self.patches: dict[int, Patches] = {}
@@ -260,9 +233,9 @@ class Tracked(Home):
 class Flush:
     """What has changed from one version to the next. Everything is stamped with `version`.
 
-    `changed` leaves out what was added. `corrections` are masks by player and Tracked: what the player must
-    be told, since it is not what the player believes, or since the player wrote it until now and owns it no
-    longer.
+    `added` and `changed`, which leaves out what was added, stand by kind and row. `corrections` are masks by
+    player and Tracked: what the player must be told, since it is not what the player believes, or since the
+    player wrote it until now and owns it no longer.
     """
 
     version: int
@@ -277,25 +250,21 @@ class Flush:
             masks[tracked] = masks.get(tracked, 0) | mask
 
 
-class Untold(Protocol):
-    """Where writes go that nobody tells of (see `rows`)."""
-
-    def changed(self) -> bool:
-        """Whether `tell` would tell anything."""
-
-    def tell(self) -> None:
-        """Tell each Tracked what was written. Raises FieldError, and tells nothing then."""
-
-
 class Tracker:
-    """All that is tracked in one room, in order of last change."""
+    """All that is tracked in one room."""
 
     def __init__(self) -> None:
-        self._untold: list[Untold] = []
-        self._public: OrderedDict[int, Tracked] = OrderedDict()
+        self._untold: list[Rows] = []
+        self._public: dict[int, Tracked] = {}
+        # In order of last change.
+        self._by_change: OrderedDict[int, Tracked] = OrderedDict()
         self._private: dict[str, Tracked] = {}
+        self._places: dict[int, Places] = {}
+        self._columns: dict[int, Rows] = {}
         self._touched: dict[Tracked, None] = {}
+        # Since the last flush, and told by it: rows of the latter are free with the next.
         self._removed: list[Tracked] = []
+        self._resting: list[Tracked] = []
 
     # What clients can be told of. What each of them sees of it is `visibility`'s.
 
@@ -305,33 +274,46 @@ class Tracker:
         return self._public
 
     def public_since(self, version: int) -> dict[int, Tracked]:
-        """Return what of it has changed since a version."""
-        found = {}
-        for tracked in reversed(self._public.values()):
+        """Return what of it has changed since a version, by kind and row."""
+        found = []
+        for tracked in reversed(self._by_change.values()):
             if tracked.changed <= version:
                 break
-            found[tracked.id] = tracked
-        return found
+            found.append(tracked)
+        return {tracked.id: tracked for tracked in sorted(found, key=_place)}
 
-    def add(self, tracked: Tracked) -> None:
-        """Track something new: born in the next flush."""
-        self._register(tracked)
+    def add(self, entity: Entity, scope: Scope, id: int, number: int, owner: str | None) -> Tracked:
+        """Track something new: born in the next flush. Raises ValueError for what was added before."""
+        tracked = Tracked(self, scope, id, number, owner)
+        adopt(entity, tracked, id, None if scope is Scope.PRESENCE else owner)
+        self._register(tracked, entity)
         tracked.born = -1
         self.touch(tracked)
+        return tracked
 
-    def restore(self, tracked: Tracked) -> None:
+    def restore(
+        self, cls: type[Entity], scope: Scope, id: int, number: int, owner: str | None, values: list[Any]
+    ) -> Tracked:
         """Track what was saved: it was there before the generation's first version."""
-        self._register(tracked)
+        tracked = Tracked(self, scope, id, number, owner)
+        self._register(tracked, restore(cls, tracked, id, owner, values))
+        return tracked
 
     def remove(self, tracked: Tracked) -> None:
-        """Forget it; its handle is dead from now on."""
+        """Forget it; its handle is dead from now on. Its last values stay with the Tracked."""
         if tracked.scope is Scope.PRIVATE:
             del self._private[tracked.owner or ""]
         elif tracked.scope is not Scope.HIDDEN:
             del self._public[tracked.id]
+            del self._by_change[tracked.id]
         bury(tracked.entity)
+        columns = self._columns.get(tracked.number)
+        if columns is not None:
+            columns.detach(tracked)
         if tracked.born >= 0:
             self._removed.append(tracked)
+        else:
+            self._places[tracked.number].free(tracked.row)
         if tracked.queued:
             del self._touched[tracked]
             tracked.queued = False
@@ -348,9 +330,18 @@ class Tracker:
     def private_players(self) -> list[str]:
         return list(self._private)
 
-    def ask(self, untold: Untold) -> None:
-        """Ask this, from now on, for what was written there."""
-        self._untold.append(untold)
+    def columns(self, spec: KindSpec, number: int) -> Columns:
+        """Return the columns of a kind.
+
+        Raises TypeError where it can have none, ModuleNotFoundError without NumPy.
+        """
+        rows = self._columns.get(number)
+        if rows is None:
+            from playhall.engine.rows import Rows
+
+            rows = self._columns[number] = Rows(spec, self._places_of(number).there)
+            self._untold.append(rows)
+        return rows.columns()
 
     @property
     def dirty(self) -> bool:
@@ -362,10 +353,13 @@ class Tracker:
 
         Raises FieldError, and stamps nothing then, where what was written through columns does not fit.
         """
+        for tracked in self._resting:
+            self._places[tracked.number].free(tracked.row)
+        self._resting = []
         for untold in self._untold:
             untold.tell()
         flush = Flush(version, removed=self._removed)
-        for tracked in self._touched:
+        for tracked in sorted(self._touched, key=_place):
             if tracked.born < 0:
                 tracked.born = version
                 flush.added.append(tracked)
@@ -378,14 +372,25 @@ class Tracker:
                     if player != tracked.owner:
                         flush.correct(player, tracked, tracked.spec.writable_mask)
             tracked.stamp(version)
-            if tracked.id in self._public and tracked.scope is not Scope.PRIVATE:
-                self._public.move_to_end(tracked.id)
+            if tracked.id in self._by_change and tracked.scope is not Scope.PRIVATE:
+                self._by_change.move_to_end(tracked.id)
         self._touched = {}
-        self._removed = []
+        self._removed, self._resting = [], self._removed
         return flush
 
-    def _register(self, tracked: Tracked) -> None:
+    def _register(self, tracked: Tracked, entity: Entity) -> None:
+        tracked.bind(entity)
+        tracked.row = self._places_of(tracked.number).take(tracked)
         if tracked.scope is Scope.PRIVATE:
             self._private[tracked.owner or ""] = tracked
         elif tracked.scope is not Scope.HIDDEN:
-            self._public[tracked.id] = tracked
+            self._public[tracked.id] = self._by_change[tracked.id] = tracked
+        columns = self._columns.get(tracked.number)
+        if columns is not None:
+            columns.attach(tracked)
+
+    def _places_of(self, number: int) -> Places:
+        return self._places.setdefault(number, Places())
+
+
+_place = attrgetter("number", "row")

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
+from playhall.engine.backend import Flush, Tracked, Tracker
 from playhall.engine.budget import Budget
 from playhall.engine.catchup import Step, place, tell
 from playhall.engine.entries import Entries
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
-from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
+from playhall.engine.tracking import Scope
 
-__all__ = ["Lack", "Sight", "View"]
+__all__ = ["Lack", "Sight", "View", "place_of", "ration"]
 
 
 class Sight:
@@ -161,7 +162,7 @@ class View:
         for id in new | kept:
             self._add(lack, seen[id])
         lack.leaving.sort()
-        lack.steps.sort(key=_place_of)
+        lack.steps.sort(key=place_of)
         return lack
 
     def own(self, tracker: Tracker, among: Iterable[Tracked]) -> Lack:
@@ -172,7 +173,7 @@ class View:
             if seen.get(tracked.id) is tracked:
                 self._add(lack, tracked)
         self._add_private(lack, tracker)
-        lack.steps.sort(key=_place_of)
+        lack.steps.sort(key=place_of)
         return lack
 
     def _seen(self, tracker: Tracker) -> Mapping[int, Tracked]:
@@ -210,20 +211,9 @@ class View:
         return mask
 
     def ration(self, lack: Lack, entries: Entries) -> None:
-        """Keep back what the budget has no bytes for.
-
-        Only changes and enters of other's entities count: what leaves, is the player's own, has changed
-        hands or is corrected is told at once, and so is all of the first update.
-        """
-        if self.budget is None:
-            return
-        if self.fresh:
-            self.budget.forget()
-            return
-        metered = [step for step in lack.steps if _is_metered(step)]
-        lack.waits = self.budget.choose(metered, lambda step: _size(step, entries))
-        waits = {step.id for step in lack.waits}
-        lack.steps = [step for step in lack.steps if step.id not in waits]
+        """Keep back what the budget has no bytes for."""
+        if self.budget is not None:
+            ration(self.budget, lack, entries, fresh=self.fresh)
 
     @property
     def waits(self) -> bool:
@@ -256,7 +246,22 @@ class View:
         self.told_version, self.told_tick = version, tick
 
 
-def _place_of(step: Step) -> tuple[int, int]:
+def ration(budget: Budget, lack: Lack, entries: Entries, *, fresh: bool) -> None:
+    """Keep back, of what a client lacks, what the budget has no bytes for.
+
+    Only changes and enters of other's entities count: what leaves, is the player's own, has changed hands or
+    is corrected is told at once, and so is all of the first update (`fresh`).
+    """
+    if fresh:
+        budget.forget()
+        return
+    metered = [step for step in lack.steps if _is_metered(step)]
+    lack.waits = budget.choose(metered, lambda step: _size(step, entries))
+    waits = {step.id for step in lack.waits}
+    lack.steps = [step for step in lack.steps if step.id not in waits]
+
+
+def place_of(step: Step) -> tuple[int, int]:
     return place(step.tracked)
 
 

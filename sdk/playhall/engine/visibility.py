@@ -27,16 +27,17 @@ from playhall.engine.asking import (
     ask_priorities,
     ask_subscriptions,
 )
+from playhall.engine.backend import Flush, Tracked, Tracker
 from playhall.engine.budget import Budget
+from playhall.engine.fanout import Link, Sight
 from playhall.engine.interest import EVERYWHERE, Interest, Key, memory_of, parts_of
 from playhall.engine.keyed import Keyed
-from playhall.engine.links import Link, LinkState
+from playhall.engine.links import LinkState
 from playhall.engine.outputs import LogOut, Output
 from playhall.engine.presence import PresenceBook, PresenceEntry
 from playhall.engine.room import Room
 from playhall.engine.schema import SHARED_ID
-from playhall.engine.tracking import Flush, Scope, Tracked, Tracker
-from playhall.engine.views import Sight
+from playhall.engine.tracking import Scope
 
 __all__ = ["MAX_KEYS", "MAX_VISIBLE", "Visibility", "VisibilityError"]
 

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhall.engine.backend import Tracked
 from playhall.engine.errors import FieldError
 from playhall.engine.frames import Write
 from playhall.engine.kinds import is_dead, write_stored
@@ -31,7 +32,7 @@ from playhall.engine.presence import MAX_STATUS
 from playhall.engine.room import Room
 from playhall.engine.runtime import Runtime
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID
-from playhall.engine.tracking import Scope, Tracked
+from playhall.engine.tracking import Scope
 
 __all__ = ["MAX_WAITING", "OwnerWrites"]
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhall.engine.backend import Tracker
 from playhall.engine.columns import Columns
 from playhall.engine.entities import Entities
 from playhall.engine.errors import DeadEntityError, FieldError, FieldTypeError
 from playhall.engine.kinds import put, spec_of, stored_values
 from playhall.engine.store import EntityStore
-from playhall.engine.tracking import Tracker
 from playhall.room import Entity, Json, Schema, f32, f64, i8, i16, i32, q8, q16, u8, u16, u32, writable
 
 
@@ -256,6 +256,9 @@ def test_rows_are_used_again_and_the_free_ones_hold_nothing(place: Place) -> Non
     npcs.hp[1] = 5
     assert place.flush() == {a.id: {"x"}, c.id: {"x"}}
     assert npcs.x.tolist() == [11, 0, 13]
+    place.entities.add(Npc(x=9))
+    place.flush()
+    assert place.entities.columns(Npc).id.tolist()[1] == 0, "it rests until the flush after the one that told"
     npcs.x[1] = 77
     d = place.entities.add(Npc(x=4, vx=1), id=b.id)
     assert npcs.id.tolist() == [a.id, b.id, c.id]
@@ -317,9 +320,29 @@ def test_a_kind_is_full_at_its_max_and_has_memory_for_that(place: Place) -> None
     with pytest.raises(ValueError, match="there are 6 npc already"):
         place.entities.add(Npc(x=0))
     place.entities.delete(npcs[3])
+    place.flush()
+    place.flush()
     place.entities.add(Npc(x=33))
     assert place.entities.columns(Npc) is columns
     assert columns.x.tolist() == [0, 1, 2, 33, 4, 5]
+
+
+def test_there_are_rows_for_the_most_entities_while_those_removed_rest(place: Place) -> None:
+    columns = place.entities.columns(Npc)
+    for round in range(4):
+        npcs = [place.entities.add(Npc(x=n)) for n in range(6)]
+        columns = place.entities.columns(Npc)
+        assert columns.x[columns.alive].tolist() == list(range(6)), round
+        place.flush()
+        for npc in npcs:
+            place.entities.delete(npc)
+    assert len(columns) == 18
+
+
+def test_the_row_of_what_was_never_told_is_free_at_once(place: Place) -> None:
+    for _ in range(50):
+        place.entities.delete(place.entities.add(Npc(x=1)))
+    assert len(place.entities.columns(Npc)) == 1
 
 
 def test_a_room_saved_with_more_than_there_may_be_now_keeps_them(place: Place) -> None:

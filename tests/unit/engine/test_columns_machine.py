@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from playhall.engine.backend import Tracker
 from playhall.engine.entities import Entities
 from playhall.engine.kinds import spec_of, stored_values, write_stored
 from playhall.engine.store import EntityStore
-from playhall.engine.tracking import Tracker
 from playhall.room import Entity, Schema, f32, i16, q8, writable
 
 

@@ -61,7 +61,7 @@ def test_a_room_looks_once_a_second_while_a_game_is_made(developing: bool) -> No
     driver.tick(3)
     assert warnings(driver) == []
     driver.tick(10)
-    told = [("board", 0, "rows"), ("bag", bag.id, "things")]
+    told = [("bag", bag.id, "things"), ("board", 0, "rows")]
     assert warnings(driver) == (told if developing else [])
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from playhall.engine.backend import Tracker
 from playhall.engine.presence import PresenceBook, name_in
 from playhall.engine.schema import FIRST_PRESENCE_ID
-from playhall.engine.tracking import Tracker
 from playhall.engine.updates import Change
 from playhall.room import Connection, Entity, PresenceEntry, Room, Schema
 from tests.support.rooms import Driver, Gate

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhall.engine.backend import Tracker
 from playhall.engine.kinds import Entity, stored_values
 from playhall.engine.outputs import StoredRoom
 from playhall.engine.statelog import (
@@ -24,7 +25,6 @@ from playhall.engine.statelog import (
     write_record,
 )
 from playhall.engine.store import EntityStore
-from playhall.engine.tracking import Tracker
 from playhall.room import Json, Schema, f32, f64, i8, i16, i32, owner_only, q8, q16, u8, u16, u32, writable
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from playhall.engine.backend import Tracker
 from playhall.engine.entities import Entities
 from playhall.engine.errors import DeadEntityError
 from playhall.engine.schema import FIRST_PRESENCE_ID, SHARED_ID
 from playhall.engine.store import EntityStore, check_player
-from playhall.engine.tracking import Tracker
 from playhall.room import Entity, Schema, u8
 
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhall.engine.backend import Tracked, Tracker
 from playhall.engine.fields import patched
+from playhall.engine.patches import Patches
 from playhall.engine.store import EntityStore
-from playhall.engine.tracking import Patches, Tracked, Tracker
 from playhall.room import Entity, Json, Schema, u8
 
 

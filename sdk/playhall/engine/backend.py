@@ -1,0 +1,71 @@
+"""Which engine runs: the native one where it was built, else the pure one. PLAYHALL_PURE=1 asks for the pure.
+
+What exists twice is imported from here, under one name; type checkers see the pure twin. Both behave the same
+to the byte, so nothing else asks which one it is.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+__all__ = [
+    "Flush",
+    "Handle",
+    "Tracked",
+    "Tracker",
+    "adopt",
+    "bury",
+    "equip",
+    "is_dead",
+    "native",
+    "put",
+    "restore",
+    "set_owner",
+    "stored_values",
+]
+
+
+def _native_is_wanted() -> bool:
+    if os.environ.get("PLAYHALL_PURE", "") not in ("", "0"):
+        return False
+    try:
+        import_module("playhall.engine.native.tables")
+        import_module("playhall.engine.native.columns")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+native: Final[bool] = _native_is_wanted()
+"""Whether the native engine runs."""
+
+if TYPE_CHECKING or not native:
+    from playhall.engine.handles import (
+        Handle,
+        adopt,
+        bury,
+        equip,
+        is_dead,
+        put,
+        restore,
+        set_owner,
+        stored_values,
+    )
+    from playhall.engine.tracking import Flush, Tracked, Tracker
+else:
+    from playhall.engine.native.tables import (
+        Flush,
+        Handle,
+        Tracked,
+        Tracker,
+        adopt,
+        bury,
+        equip,
+        is_dead,
+        put,
+        restore,
+        set_owner,
+        stored_values,
+    )

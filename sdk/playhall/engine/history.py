@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 from playhall.engine.fields import BOOL, FieldType, FloatType, IntType, QuantisedType
 from playhall.engine.kinds import Entity, spec_of
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["History", "Hit", "Past", "PastColumns", "recorded_by"]
 
 E = TypeVar("E", bound=Entity)
-
-Vector: TypeAlias = Sequence[float]
-"""(x, y) or (x, y, z)."""
 
 
 @final
@@ -102,8 +99,8 @@ class Past(Mapping[int, E]):
 
     def ray(
         self,
-        origin: Vector,
-        direction: Vector,
+        origin: Sequence[float],
+        direction: Sequence[float],
         *,
         reach: float = inf,
         radius: float = 0.0,
@@ -122,7 +119,7 @@ class Past(Mapping[int, E]):
         met = self._rewound.ray(origin, direction, reach, radius, skip)
         return None if met is None else self._hit(*met)
 
-    def near(self, point: Vector, radius: float, *, skip: Container[int] = ()) -> list[Hit[E]]:
+    def near(self, point: Sequence[float], radius: float, *, skip: Container[int] = ()) -> list[Hit[E]]:
         """Return the entities that are at most `radius` from a point, the nearest first.
 
         In a circle, or in a sphere where the point has three coordinates, as for `ray`.

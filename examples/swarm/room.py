@@ -16,6 +16,8 @@ from .shared import MAP_CELLS, NAME_LENGTH, SIGHT, SIZE, TICK_RATE, Fish, Leader
 
 LEADERS = 8
 JOIN_GLOW = 40
+#: So far from another person one begins.
+START_FAR = 130.0
 #: What need not be done each tick is done once in so many.
 LOOK_TICKS = 2
 DRAIN_TICKS = 4
@@ -66,6 +68,7 @@ class Swarm(Room[Sea, Mine, Diver]):
             self.entities.add(Fish(x=x, y=y, species=kind))
         self._set_up()
         self._fill()
+        self._tell_all(Lights(self.entities.columns(Light)))
 
     def on_wake(self, wake: Wake) -> None:
         self.missing_until = self.now() + self.return_s  # after a crash, people are on their way back
@@ -90,11 +93,20 @@ class Swarm(Room[Sea, Mine, Diver]):
     # People
 
     def on_join(self, conn: Diver) -> None:
-        x, y = random.uniform(300, SIZE - 300), random.uniform(300, SIZE - 300)
+        x, y = self._start_of(conn)
         hue, name = random.randrange(256), self.presence[conn.player].name
         light = Light(x=x, y=y, glow=JOIN_GLOW, hue=hue, name=name[:NAME_LENGTH])
         light = self.entities.add(light, owner=conn.player, once=True)  # a crash leaves the old one here
         conn.x, conn.y = light.x, light.y
+
+    def _start_of(self, conn: Diver) -> tuple[float, float]:
+        """Return where a person begins: near somebody, so that friends find each other."""
+        others = [other for other in self.connections.values() if other is not conn]
+        if not others:
+            return random.uniform(300, SIZE - 300), random.uniform(300, SIZE - 300)
+        host, way = random.choice(others), random.uniform(0, 2 * math.pi)
+        x, y = host.x + START_FAR * math.cos(way), host.y + START_FAR * math.sin(way)
+        return min(max(x, 0.0), SIZE), min(max(y, 0.0), SIZE)
 
     def on_message(self, conn: Diver, message: Message) -> None:
         light = self.entities.first(Light, owner=conn.player)
@@ -155,7 +167,7 @@ class Swarm(Room[Sea, Mine, Diver]):
             mine, row = self.private(conn), row_of[light.id]
             mine.caught += int(caught[row])
             mine.best = max(mine.best, light.glow)
-            if self.tick % TICK_RATE == 0:
+            if self.tick % TICK_RATE == 0 or mine.rank == 0:
                 mine.rank = 1 + int((lights.glow > light.glow).sum())
 
     def _look(self, lights: Lights) -> None:

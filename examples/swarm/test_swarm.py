@@ -60,6 +60,16 @@ async def test_near_is_seen_and_far_is_not(room_host: RoomHost) -> None:
     assert mine.glow == JOIN_GLOW
 
 
+async def test_who_comes_begins_near_who_is_there(room_host: RoomHost) -> None:
+    t: PondRoom = room_host.room(Pond)
+    await t.connect("alice")
+    put(t, "alice", 5, 5)
+    await t.tick()
+    bob = await t.connect("bob")
+    [hers] = bob.entities.all(Light, owner="alice")
+    bob.expect_sees(hers)
+
+
 async def test_a_light_swims_where_it_is_steered_and_stays_in_the_sea(room_host: RoomHost) -> None:
     t: PondRoom = room_host.room(Pond)
     alice, bob = await t.connect("alice"), await t.connect("bob")

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 from numbers import Real
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from playhall.engine.backend import native
 from playhall.engine.history import History, Past, recorded_by
 from playhall.engine.kinds import Entity
 from playhall.engine.outputs import LogOut
-from playhall.engine.rings import Ring
 from playhall.engine.runtime import Runtime
+
+if TYPE_CHECKING or not native:
+    from playhall.engine.rings import Ring
+else:
+    from playhall.engine.native.rings import Ring
 
 __all__ = ["MAX_HISTORY", "MAX_REWIND_MS", "Rewinding", "depth_of"]
 
@@ -45,7 +50,9 @@ class Rewinding:
         depth = depth_of(tick_rate)
         self._room = room
         self._runtime = runtime
-        self._rings = {history: _make_ring(runtime, history, depth) for history in histories}
+        self._rings = {
+            history: Ring(runtime.store, history.kind, recorded_by(history), depth) for history in histories
+        }
         self._shares = [
             (ring, history, _FIELD_BYTES * len(history.fields) * depth + _ENTITY_BYTES)
             for history, ring in self._rings.items()
@@ -81,10 +88,6 @@ class Rewinding:
     def _report(self, history: History[Any], unrecorded: int) -> None:
         fields = {"kind": history.kind.kind, "unrecorded": unrecorded, "max_bytes": MAX_HISTORY}
         self._runtime.emit(LogOut("error", "room.history_full", fields))
-
-
-def _make_ring(runtime: Runtime, history: History[Any], depth: int) -> Ring:
-    return Ring(lambda: runtime.store.of_kind(history.kind), recorded_by(history), depth)
 
 
 def _as_tick(tick: object) -> float:

@@ -15,15 +15,18 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from math import floor, isfinite, sqrt
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhall.engine.fields import BOOL, F32, FloatType, QuantisedType
 from playhall.engine.kinds import Entity, stored_values
 from playhall.engine.specs import FieldSpec
+
+if TYPE_CHECKING:
+    from playhall.engine.store import EntityStore
 
 __all__ = ["Moment", "Rewound", "Ring", "check_near", "check_ray", "check_skip"]
 
@@ -169,10 +172,10 @@ class Ring:
     """
 
     def __init__(
-        self, entities: Callable[[], Iterable[Entity]], fields: Sequence[FieldSpec], depth: int
+        self, store: EntityStore, kind: type[Entity], fields: Sequence[FieldSpec], depth: int
     ) -> None:
-        """`entities` gives those there are, by id."""
-        self._entities = entities
+        self._store = store
+        self._kind = kind
         self._fields = fields
         self._depth = depth
         self._moments: deque[Moment] = deque()
@@ -188,7 +191,7 @@ class Ring:
             self._moments.popleft()
             self.held -= self._moments[0].lost
         before = self._moments[-1].entities if self._moments else ()
-        there, lost = tuple(self._entities()), 0
+        there, lost = self._there(), 0
         if self._unrecorded or there != before:
             there, lost = self._choose(there, set(before), most)
         self._moments.append(Moment(tick, there, self._fields, lost))
@@ -227,7 +230,10 @@ class Ring:
         return tuple(chosen), len(before) - kept
 
     def _present(self, tick: int) -> Moment:
-        return Moment(tick, tuple(self._entities()), self._fields)
+        return Moment(tick, self._there(), self._fields)
+
+    def _there(self) -> tuple[Entity, ...]:
+        return tuple(self._store.of_kind(self._kind))
 
 
 def check_ray(

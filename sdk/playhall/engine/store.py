@@ -147,6 +147,13 @@ class EntityStore:
         owned = self._of_owner.get(owner)
         return (entity for entity in (owned.in_order() if owned else ()) if isinstance(entity, kind))
 
+    def tracked_in(self, kind: type[Entity]) -> tuple[Tracker, int]:
+        """Return what tracks the entities of a kind, and its number there. Raises TypeError for others."""
+        number = self._schema.number_of(spec_of(kind)) if kind in self._of_kind else None
+        if number is None:
+            raise _not_an_entity(kind)
+        return self._tracker, number
+
     def columns(self, kind: type[Entity]) -> Columns:
         """Return the columns of a kind. Raises TypeError for what is not one, ImportError without NumPy."""
         number = self._schema.number_of(spec_of(kind)) if kind in self._of_kind else None

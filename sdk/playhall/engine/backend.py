@@ -11,17 +11,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 __all__ = [
+    "Downlink",
     "Flush",
+    "Gate",
     "Handle",
+    "HeaderScanner",
+    "Lane",
+    "Rules",
     "Tracked",
     "Tracker",
+    "UpRun",
     "adopt",
     "bury",
     "equip",
     "is_dead",
     "native",
     "put",
+    "read_up",
+    "reliable_only",
     "restore",
+    "route",
     "set_owner",
     "stored_values",
 ]
@@ -31,6 +40,8 @@ def _native_is_wanted() -> bool:
     if os.environ.get("PLAYHALL_PURE", "") not in ("", "0"):
         return False
     try:
+        import_module("playhall.engine.native.gate")
+        import_module("playhall.engine.native.packing")
         import_module("playhall.engine.native.tables")
         import_module("playhall.engine.native.columns")
     except ModuleNotFoundError:
@@ -42,6 +53,7 @@ native: Final[bool] = _native_is_wanted()
 """Whether the native engine runs."""
 
 if TYPE_CHECKING or not native:
+    from playhall.engine.gate import Gate, Rules
     from playhall.engine.handles import (
         Handle,
         adopt,
@@ -53,8 +65,13 @@ if TYPE_CHECKING or not native:
         set_owner,
         stored_values,
     )
+    from playhall.engine.lanes import Downlink, Lane
+    from playhall.engine.packing import UpRun, read_up, reliable_only, route
     from playhall.engine.tracking import Flush, Tracked, Tracker
+    from playhall.engine.wsheaders import HeaderScanner
 else:
+    from playhall.engine.native.gate import Gate, HeaderScanner, Rules
+    from playhall.engine.native.packing import Downlink, Lane, UpRun, read_up, reliable_only, route
     from playhall.engine.native.tables import (
         Flush,
         Handle,

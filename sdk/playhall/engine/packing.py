@@ -28,8 +28,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from playhall.engine.frames import INPUTS
-
 __all__ = [
     "EACH_HEAD",
     "STREAM_SHIFT",
@@ -58,6 +56,7 @@ PIECE_BYTES = 256 * 1024
 STREAM_SHIFT = 32
 """An engine's link is its stream's number so far up, and its number there."""
 
+_INPUTS = 12  # frames.INPUTS, which is not imported: frames know kinds, and kinds the backend
 _LINK_MASK = (1 << STREAM_SHIFT) - 1
 _U32 = struct.Struct("<I")
 _START = struct.Struct("<IBI")
@@ -222,7 +221,7 @@ def read_up(run: bytes) -> list[tuple[int, bytes]]:
 
 
 class UpRun:
-    """A run under way. Inputs that were dropped leave holes, which are closed when they are the most of it."""
+    """A run under way. Dropped inputs leave holes, which are closed when they are the most of it."""
 
     __slots__ = ("_at", "_data", "_holes", "frames")
 
@@ -251,7 +250,7 @@ class UpRun:
         data, at = self._data, self._at
         while at < len(data) and freed < needed:
             link, size = _UP.unpack_from(data, at)
-            if link and size and data[at + UP_HEADER] == INPUTS:
+            if link and size and data[at + UP_HEADER] == _INPUTS:
                 _U32.pack_into(data, at, 0)
                 freed += UP_HEADER + size
                 dropped += 1

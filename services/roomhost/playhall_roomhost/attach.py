@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.packing import STREAM_SHIFT, reliable_only, stream_of
+from playhall.engine.backend import reliable_only
+from playhall.engine.packing import STREAM_SHIFT, stream_of
 
 __all__ = ["LINK_MASK", "AttachStream", "Clock", "link_number", "stream_of"]
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine.backend import read_up
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall.engine.outputs import Status
-from playhall.engine.packing import read_up
 from playhall_common import logs
 from playhall_common.errors import ApiError
 from playhall_roomhost import meters

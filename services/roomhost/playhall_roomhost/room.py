@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
+from playhall.engine.backend import route
 from playhall.engine.codes import CloseCode
 from playhall.engine.core import RoomCore
 from playhall.engine.faults import traceback_text
@@ -46,7 +47,6 @@ from playhall.engine.outputs import (
     StoredRoom,
     WakeInfo,
 )
-from playhall.engine.packing import route
 from playhall.engine.steps import as_coroutine, run_marked
 from playhall_common import logs
 from playhall_roomhost import meters

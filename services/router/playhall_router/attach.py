@@ -18,8 +18,8 @@ from functools import partial
 from typing import Protocol
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
+from playhall.engine.backend import Downlink, Lane
 from playhall.engine.codes import CloseCode
-from playhall.engine.lanes import Downlink, Lane
 from playhall_router.clock import RoomClock
 from playhall_router.connection import Welcome
 from playhall_router.limits import ROOM_FRAMES

@@ -22,9 +22,10 @@ import enum
 from dataclasses import dataclass
 
 from playhall.engine import frames
+from playhall.engine.backend import Gate
 from playhall.engine.codes import CloseCode
 from playhall.engine.errors import ProtocolError
-from playhall.engine.gate import FORWARD, TOO_LONG, TOO_MANY, TOO_MUCH, UNKNOWN, Gate
+from playhall.engine.gate import FORWARD, TOO_LONG, TOO_MANY, TOO_MUCH, UNKNOWN
 from playhall_router.clock import RoomClock
 from playhall_router.limits import CLIENT_FRAMES, HELD_BYTES, HELLO_S, HOLD_S, RULES, SILENCE_S, steady_rate
 from playhall_router.tokens import Identity

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from playhall.engine.wsheaders import HeaderScanner
+from playhall.engine.backend import HeaderScanner
 
 __all__ = ["FrameGuard"]
 

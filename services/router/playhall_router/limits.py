@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from playhall.engine import frames
-from playhall.engine.gate import Rules
+from playhall.engine.backend import Rules
 from playhall.engine.updates import UPDATE
 
 __all__ = [

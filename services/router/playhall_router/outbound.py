@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 
-from playhall.engine.lanes import Lane
+from playhall.engine.backend import Lane
 
 __all__ = ["CREDIT_BYTES", "HARD_BYTES", "STALL_S", "UNSENT_BYTES", "Backlog", "Outbound", "Verdict"]
 

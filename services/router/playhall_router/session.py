@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from playhall.engine import frames
+from playhall.engine.backend import Lane
 from playhall.engine.codes import CloseCode
 from playhall.engine.gate import FORWARD
-from playhall.engine.lanes import HEADER_BYTES, Lane
+from playhall.engine.lanes import HEADER_BYTES
 from playhall_router.attach import CREDIT_STEP, JoinRequest, Link
 from playhall_router.clock import RoomClock
 from playhall_router.connection import (

@@ -10,7 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.packing import UP_HEADER, UpRun
+from playhall.engine.backend import UpRun
+from playhall.engine.packing import UP_HEADER
 
 __all__ = ["BATCH_BYTES", "MAX_BYTES", "Uplink"]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine import frames
+from playhall.engine.backend import Lane
 from playhall.engine.codes import CloseCode
-from playhall.engine.lanes import Lane
 from playhall.engine.packing import Group, pack_down, pack_up, read_down
 from playhall_router.attach import RIDE_BYTES, Attachment, Ended, JoinRequest, Link
 from playhall_router.clock import RoomClock

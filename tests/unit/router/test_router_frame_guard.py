@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhall.engine.wsheaders import HeaderScanner
+from playhall.engine.backend import HeaderScanner
 from playhall_router.frame_guard import FrameGuard
 
 LIMIT = 70_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhall.engine.lanes import Lane
+from playhall.engine.backend import Lane
 from playhall_router.outbound import HARD_BYTES, STALL_S, UNSENT_BYTES, Backlog, Outbound, Verdict
 
 CLEAR = Backlog(0, 0)

@@ -1,0 +1,347 @@
+"""Runs of frames, lanes, gates and header scanners: both twins, told the same, say the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhall.engine import gate, lanes, packing, wsheaders
+from playhall.engine.frames import INPUTS, MESSAGE
+from playhall.engine.packing import PIECE_BYTES, Group, pack_down, pack_group, pack_up, read_down
+
+
+def twins(name: str, *pure: Any) -> list[Any]:
+    """The pure module or modules, and the native one where it was built."""
+    try:
+        return [*pure, import_module(f"playhall.engine.native.{name}")]
+    except ModuleNotFoundError:
+        return [*pure]
+
+
+class _Pure:
+    """What is one native module stands in two pure ones."""
+
+    def __init__(self, *modules: Any) -> None:
+        for module in modules:
+            self.__dict__.update(vars(module))
+
+
+PACKING = twins("packing", _Pure(packing, lanes))
+GATES = twins("gate", _Pure(gate, wsheaders))
+each_packing = pytest.mark.parametrize("twin", PACKING, ids=["pure", "native"][: len(PACKING)])
+each_gate = pytest.mark.parametrize("twin", GATES, ids=["pure", "native"][: len(GATES)])
+
+
+def same(doing: Callable[[Any], Any], modules: list[Any]) -> Any:
+    """What all twins give, or that they raise ValueError."""
+    answers = []
+    for twin in modules:
+        try:
+            answers.append(doing(twin))
+        except ValueError:
+            answers.append(ValueError)
+    assert all(answer == answers[0] for answer in answers), answers
+    return answers[0]
+
+
+def reliable_only(run: bytes, twin: Any) -> Any:
+    return twin.reliable_only(run)
+
+
+def read_up(run: bytes, twin: Any) -> Any:
+    return twin.read_up(run)
+
+
+def link(stream: int, number: int) -> int:
+    return stream << 32 | number
+
+
+# Down, at the room host.
+
+
+@each_packing
+def test_groups_go_to_the_streams_of_their_links_in_order(twin: Any) -> None:
+    data = pack_group([link(3, 1), link(4, 1), link(3, 2)], [b"a", b"b", b"c"], b"body")
+    data += pack_group([link(4, 7)], [b"h"], b"later", unreliable=True)
+    runs = {stream: list(read_down(run)) for stream, run in twin.route(data, 9)}
+    assert runs == {
+        3: [(9, Group((1, 2), [b"a", b"c"], b"body", False))],
+        4: [(9, Group((1,), [b"b"], b"body", False)), (9, Group((7,), [b"h"], b"later", True))],
+    }
+
+
+@each_packing
+def test_runs_are_cut_between_groups(twin: Any) -> None:
+    data = b"".join(pack_group([link(1, n)], [b""], bytes(100_000)) for n in range(5))
+    data += pack_group([link(1, 5)], [b""], bytes(2 * PIECE_BYTES))
+    runs = [run for _, run in twin.route(data, 9)]
+    assert [[group.links for _, group in read_down(run)] for run in runs] == [
+        [(0,), (1,)], [(2,), (3,)], [(4,)], [(5,)]
+    ]  # fmt: skip
+
+
+@each_packing
+def test_what_may_be_lost_is_taken_out(twin: Any) -> None:
+    kept = pack_down(9, Group([1], [b""], b"kept", False))
+    lost = pack_down(9, Group([1], [b""], b"lost", True))
+    assert twin.reliable_only(lost + kept + lost) == (kept, 2)
+    assert twin.reliable_only(kept) == (kept, 0)
+
+
+heads = st.binary(max_size=255)
+bodies = st.binary(max_size=40)
+
+
+@st.composite
+def groups(draw: st.DrawFn, numbers: st.SearchStrategy[int]) -> Group:
+    links = draw(st.lists(numbers, min_size=1, max_size=5))
+    own = draw(st.booleans())
+    several = [draw(heads) for _ in links] if own else [draw(heads)]
+    return Group(links, several, draw(bodies), draw(st.booleans()))
+
+
+engine_groups = groups(st.builds(link, st.integers(0, 3), st.integers(0, 2**32 - 1)))
+
+
+@given(st.lists(engine_groups, max_size=6), st.integers(0, 2**64 - 1))
+def test_both_route_alike(told: list[Group], generation: int) -> None:
+    data = b"".join(pack_group(g.links, g.heads, g.body, unreliable=g.unreliable) for g in told)
+    for _, run in same(lambda twin: twin.route(data, generation), PACKING):
+        same(partial(reliable_only, run), PACKING)
+
+
+# Down, at the router.
+
+LIMITS = {MESSAGE: 30, 4: 50}
+
+
+class Wire:
+    """A socket that keeps what it is sent; `full` is what waits after each frame."""
+
+    def __init__(self, twin: Any, events: list[Any], number: int, generation: int, full: list[int]) -> None:
+        self.events = events
+        self.number = number
+        self.full = full
+        self.at = 0
+        self.lane = twin.Lane(self.send, self.buffered, self.offer, self.waits)
+        self.lane.generation = generation
+        self.lane.live = True
+        self.lane.spare = 100
+
+    def send(self, frame: bytes) -> None:
+        self.events.append((self.number, "sent", frame))
+        self.at += 1
+
+    def buffered(self) -> int:
+        return self.full[self.at % len(self.full)] if self.full else 0
+
+    def offer(self, frame: bytes, unreliable: bool, now: float) -> None:
+        self.events.append((self.number, "offered", frame, unreliable, now))
+        self.at += 1
+
+    def waits(self) -> None:
+        self.events.append((self.number, "waits"))
+
+
+def deliver(twin: Any, runs: list[bytes], full: list[int]) -> Any:
+    """Everything that is to be seen of a delivery."""
+    events: list[Any] = []
+    downlink = twin.Downlink(LIMITS, 60)
+    wires = [Wire(twin, events, number, 7 + number // 3, full) for number in range(1, 4)]
+    for wire in wires:
+        downlink.lanes[wire.number] = wire.lane
+    wires[1].lane.live = not full
+    for run in runs:
+        try:
+            events.append(downlink.deliver(run, 2.5))
+        except ValueError:
+            events.append("ended")
+    state = [
+        (w.lane.given, w.lane.spare, w.lane.live, w.lane.generation, w.lane.progress_at, w.lane.owes)
+        for w in wires
+    ]
+    return events, state, list(downlink.owing), downlink.dropped
+
+
+def down(*links: int, body: bytes, generation: int = 7, unreliable: bool = False) -> bytes:
+    return pack_down(generation, Group(links, [b""], body, unreliable))
+
+
+@each_packing
+def test_a_frame_goes_straight_to_the_links_it_is_for(twin: Any) -> None:
+    frame = bytes((MESSAGE,)) + b"hi"
+    events, _, _, dropped = deliver(twin, [down(1, 2, 3, 9, body=frame)], [])
+    # 3 is attached to another generation, 9 to none.
+    assert (events, dropped) == ([(1, "sent", frame), (2, "sent", frame), []], 2)
+
+
+@each_packing
+def test_what_no_room_may_send_closes_the_lane_from_there(twin: Any) -> None:
+    good, unknown, long = bytes((MESSAGE,)), b"\x02", bytes((MESSAGE,)) * 31
+    for bad in (unknown, long, b""):
+        run = down(1, 2, body=good) + down(1, body=bad) + down(1, 2, body=good)
+        events, _, _, dropped = deliver(twin, [run], [])
+        assert events == [(1, "sent", good), (2, "sent", good), (2, "sent", good), [1]]
+        assert dropped == 2
+
+
+@each_packing
+def test_the_client_decides_while_something_waits_or_the_kernel_is_to_be_asked(twin: Any) -> None:
+    frame = bytes((MESSAGE,)) + bytes(25)
+    events, state, owing, _ = deliver(twin, [down(1, body=frame, unreliable=True)] * 5, [])
+    # 100 spare bytes, 36 for each.
+    assert [event[1] for event in events if event] == ["sent", "sent", "sent", "offered", "offered"]
+    assert (state[0][0], owing) == (78, [1])
+    events, *_ = deliver(twin, [down(1, body=frame)] * 2, [0, 500])
+    assert [event[1] for event in events if event] == ["sent", "waits", "offered"]
+
+
+down_groups = groups(st.integers(0, 4))
+frames_down = st.builds(
+    lambda group, kind, generation: pack_down(
+        generation, group if group.heads[0] else group._replace(body=bytes((kind,)) + group.body)
+    ),
+    down_groups,
+    st.sampled_from((MESSAGE, 4, 2)),
+    st.integers(6, 8),
+)
+bad_runs = st.one_of(
+    st.binary(max_size=80),
+    st.builds(lambda run, cut: run[: len(run) - cut], frames_down, st.integers(1, 60)),
+    st.builds(lambda run, over: run + over, frames_down, st.binary(min_size=1, max_size=20)),
+    st.builds(
+        lambda run, at, over: run[: at % len(run)] + over + run[at % len(run) + len(over) :],
+        frames_down,
+        st.integers(0, 999),
+        st.binary(min_size=1, max_size=4),
+    ),
+)
+
+
+@given(st.lists(frames_down | bad_runs, max_size=8), st.lists(st.sampled_from((0, 0, 7)), max_size=4))
+def test_both_deliver_alike_whatever_comes(runs: list[bytes], full: list[int]) -> None:
+    same(lambda twin: deliver(twin, runs, full), PACKING)
+
+
+# Up.
+
+
+@given(st.binary(max_size=60), st.lists(st.tuples(st.integers(0, 2**32 - 1), bodies), max_size=5), bodies)
+def test_both_read_what_comes_up_alike(anything: bytes, sent: list[tuple[int, bytes]], over: bytes) -> None:
+    run = b"".join(pack_up(*each) for each in sent)
+    assert same(lambda twin: twin.read_up(run), PACKING) == sent
+    for broken in (anything, run + over, run[: len(run) - len(over)]):
+        same(partial(read_up, broken), PACKING)
+
+
+up_steps = st.one_of(
+    st.tuples(st.just("append"), st.integers(1, 3), st.booleans(), st.integers(0, 300)),
+    st.tuples(st.just("drop"), st.integers(1, 700)),
+    st.tuples(st.just("take")),
+)
+
+
+@given(st.lists(up_steps, max_size=60))
+def test_both_drop_the_oldest_inputs_and_nothing_else(steps: list[Any]) -> None:
+    same(lambda twin: drive(twin.UpRun(), steps), PACKING)
+
+
+def drive(run: Any, steps: list[Any]) -> list[Any]:
+    """A run against the list it stands for; gives what it says."""
+    said: list[Any] = []
+    kept: list[tuple[int, bytes]] = []
+    for serial, (step, *told) in enumerate(steps):
+        if step == "append":
+            number, is_input, size = told
+            frame = bytes((INPUTS if is_input else MESSAGE, serial)) + bytes(size)
+            run.append(number, frame)
+            kept.append((number, frame))
+        elif step == "drop":
+            freed = dropped = 0
+            for each in list(kept):
+                if freed < told[0] and each[1][0] == INPUTS:
+                    kept.remove(each)
+                    freed += 8 + len(each[1])
+                    dropped += 1
+            said.append(run.drop_inputs(told[0]))
+            assert said[-1] == dropped
+        else:
+            said.append(run.take())
+            assert packing.read_up(said[-1]) == kept
+            kept.clear()
+        weights: Counter[int] = Counter()
+        run.weigh(weights)
+        assert sum(weights.values()) == run.size == sum(8 + len(frame) for _, frame in kept)
+        assert run.frames == len(kept)
+        said.append(sorted(weights.items()))
+    return said
+
+
+# Gates.
+
+RULES: dict[str, Any] = {
+    "limits": {1: 10, 2: 300, 3: 300, 5: 40},
+    "control": (1, 2),
+    "steady": (2, 3),
+    "free": (1,),
+    "messages_per_s": 5,
+    "bytes_per_s": 200,
+    "bytes_at_once": 900,
+}
+
+
+@each_gate
+def test_a_gate_says_what_becomes_of_a_frame(twin: Any) -> None:
+    made = twin.Gate(twin.Rules(**RULES), 3, 0.0)
+    assert made.judge(b"\x05hi", 1.0) == gate.CONTROL
+    made.open = True
+    assert (made.judge(b"\x05hi", 2.0), made.heard_at) == (gate.FORWARD, 2.0)
+    assert made.judge(b"\x02", 2.0) == gate.CONTROL
+    assert made.judge(b"", 2.0) == made.judge(b"\x04", 2.0) == gate.UNKNOWN
+    assert made.judge(bytes((5,)) * 41, 2.0) == gate.TOO_LONG
+    assert [made.judge(b"\x03", 2.0) for _ in range(3)] == [gate.FORWARD, gate.FORWARD, gate.TOO_MANY]
+    made.change_steady(10)
+    assert [made.judge(b"\x03", 2.0) for _ in range(8)] == [gate.FORWARD] * 7 + [gate.TOO_MANY]
+    assert [made.judge(bytes((2,)) * 300, 2.0 + n) for n in range(1, 12)][-1] == gate.TOO_MUCH
+
+
+arrivals = st.tuples(
+    st.floats(0, 1), st.sampled_from((1, 2, 3, 4, 5)), st.sampled_from((0, 1, 9, 40, 41, 300, 301))
+)
+
+
+@given(st.lists(arrivals, max_size=60), st.integers(1, 40))
+def test_both_gates_judge_alike(said: list[tuple[float, int, int]], rate: int) -> None:
+    def judge(twin: Any) -> list[Any]:
+        made = twin.Gate(twin.Rules(**RULES), 3, 0.0)
+        now, verdicts = 0.0, []
+        for at, (gap, kind, size) in enumerate(said):
+            now += gap
+            made.open = at % 3 != 0
+            if at == 20:
+                made.change_steady(rate)
+            verdicts.append(made.judge(bytes((kind,)) * size, now))
+        return verdicts
+
+    same(judge, GATES)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=12), st.sampled_from((130, 70_000, 2**40)))
+def test_both_follow_headers_alike(pieces: list[bytes], limit: int) -> None:
+    def follow(twin: Any) -> list[int]:
+        scanner = twin.HeaderScanner(limit)
+        passed = []
+        for piece in pieces:
+            passed.append(scanner.scan(memoryview(piece), len(piece)))
+            if passed[-1] < len(piece):
+                break
+        return passed
+
+    same(follow, GATES)

@@ -22,7 +22,7 @@ if TYPE_CHECKING or not native:
 else:
     from playhall.engine.native.rings import Ring
 
-__all__ = ["MAX_HISTORY", "MAX_REWIND_MS", "Rewinding", "depth_of"]
+__all__ = ["MAX_HISTORY", "MAX_REWIND_MS", "Rewinding", "Ring", "depth_of"]
 
 E = TypeVar("E", bound=Entity)
 

@@ -20,12 +20,16 @@ __all__ = [
 
 
 def read_entity(entity: Entity) -> Any:
-    """All of a handle: fields as they are read, or what reading raises."""
-    try:
-        values = [getattr(entity, field.name) for field in spec_of(entity).fields]
-    except Exception as error:
-        return repr(entity), entity.id, entity.owner, error
-    return repr(entity), entity.id, entity.owner, values
+    """All of a handle, as it is read, or what reading raises."""
+    fields = [field.name for field in spec_of(entity).fields]
+    read: list[Any] = [repr(entity), entity.owner]
+    for name in ("id", *fields):
+        try:
+            read.append(getattr(entity, name))
+        except Exception as error:  # of the dead, and of those that were not added yet
+            read.append(error)
+            break
+    return read
 
 
 def read_columns(columns: Any, kind: type[Entity]) -> Any:

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from playhall.engine import backend
 from playhall.engine.core import RoomCore
 from tests.support.plain import plain
 
@@ -41,7 +42,7 @@ Reads = Callable[[Any], Any]
 
 def engine() -> str:
     """Return which engine this process has: "native" or "pure"."""
-    return "pure" if os.environ.get("PLAYHALL_PURE") == "1" else "native"
+    return "native" if backend.native else "pure"
 
 
 class Steps:

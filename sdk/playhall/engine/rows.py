@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from playhall.engine.handles import Values, is_dead, replace_values
 from playhall.engine.specs import FieldSpec, KindSpec
 from playhall.engine.tracking import Tracked
 
-__all__ = ["RowValues", "Rows"]
+__all__ = ["Memory", "RowValues", "Rows", "assign", "capacity_of", "check_columns", "dtype_of", "no_column"]
 
 # See `places`.
 ROWS_PER_ENTITY: Final = 3
@@ -39,7 +39,7 @@ ROWS_PER_ENTITY: Final = 3
 _FITTING: Final = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}
 
 
-def _dtype_of(type: FieldType) -> str | None:
+def dtype_of(type: FieldType) -> str | None:
     """Return the dtype of a field's column, or None where it has none."""
     if isinstance(type, IntType | FloatType):
         return f"{type.name[0]}{type.fixed_size}"
@@ -48,7 +48,21 @@ def _dtype_of(type: FieldType) -> str | None:
     return "?" if type is BOOL else None
 
 
-class _Memory:
+def check_columns(spec: KindSpec) -> None:
+    """Raise TypeError for a kind that can have no columns."""
+    if "alive" in spec.by_name:
+        raise TypeError(
+            f"{spec.name}.alive: columns name what rows hold an entity so; rename the field to use them"
+        )
+
+
+def capacity_of(spec: KindSpec, used: int) -> int:
+    """Return how many rows a kind can ever have, of which some are used."""
+    # There may be more entities than `max` if that was more when the room was saved.
+    return ROWS_PER_ENTITY * max(spec.max, used)
+
+
+class Memory:
     """Room for the arrays of one kind, which commits what is touched and nothing else.
 
     Pages straight from the system: malloc would take what it has at hand, and commit that by zeroing it.
@@ -85,7 +99,7 @@ class _Column:
 
     __slots__ = ("bits", "field", "now", "told", "told_bits")
 
-    def __init__(self, field: FieldSpec, dtype: str, memory: _Memory) -> None:
+    def __init__(self, field: FieldSpec, dtype: str, memory: Memory) -> None:
         self.field = field
         self.now: NDArray[Any] = memory.array(dtype)
         self.told: NDArray[Any] = memory.array(dtype)
@@ -110,21 +124,9 @@ class _Column:
             rows = self._at_their_steps(self.field.type, rows)
         return rows
 
-    def fits(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which of some values, of a type that fits, fit the field themselves."""
-        type = self.field.type
-        fit: NDArray[np.bool_]
-        if isinstance(type, IntType | QuantisedType):
-            fit = (values >= type.lo) & (values <= type.hi)  # NaN does not
-        elif type is F32:
-            fit = ~np.isfinite(values) | np.isfinite(values.astype(np.float32))
-        else:
-            fit = np.ones(values.shape, bool)
-        return fit
-
     def _at_their_steps(self, type: QuantisedType, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         values = self.now[rows]
-        fit = self.fits(values)
+        fit = _fits(type, values)
         self.now[rows[fit]] = _nearest(type, values[fit])
         still: NDArray[np.intp] = rows[self.bits[rows] != self.told_bits[rows]]
         return still
@@ -135,6 +137,62 @@ def _nearest(type: QuantisedType, values: NDArray[Any]) -> NDArray[Any]:
     span = type.hi - type.lo
     steps = np.floor((values - type.lo) / span * type.steps + 0.5)
     return np.where(steps == type.steps, type.hi, type.lo + span * (steps / type.steps))
+
+
+def _fits(type: FieldType, values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which of some values, of a type that fits, fit a field themselves."""
+    fit: NDArray[np.bool_]
+    if isinstance(type, IntType | QuantisedType):
+        fit = (values >= type.lo) & (values <= type.hi)  # NaN does not
+    elif type is F32:
+        fit = ~np.isfinite(values) | np.isfinite(values.astype(np.float32))
+    else:
+        fit = np.ones(values.shape, bool)
+    return fit
+
+
+def _refuse_unfit(
+    spec: KindSpec, field: FieldSpec, values: NDArray[Any], rows: NDArray[np.intp], ids: NDArray[np.int64]
+) -> None:
+    """Raise what a single write would, if one of the values at these rows does not fit."""
+    unfit = rows[~_fits(field.type, values[rows])]
+    if unfit.size:
+        row = unfit[0]
+        field.accept(spec.name, ids.item(row), values[row].item())
+
+
+def assign(
+    spec: KindSpec,
+    field: FieldSpec,
+    into: NDArray[Any],
+    value: object,
+    ids: NDArray[np.int64],
+    alive: NDArray[np.bool_],
+) -> None:
+    """Copy into a column. Raises FieldError or ValueError, and changes nothing then."""
+    given = np.asarray(value)
+    if given.shape not in ((), into.shape):
+        raise ValueError(
+            f"{spec.name}.{field.name}: takes one value, or one for each of {len(into)} rows, "
+            f"and not an array of shape {given.shape}"
+        )
+    if given.dtype.kind not in _FITTING[into.dtype.kind]:
+        raise FieldTypeError(spec.name, None, field.name, f"must be {field.type.name}, not {given.dtype}")
+    with np.errstate(all="ignore"):  # what does not fit is refused here, or belongs to no entity
+        living = np.flatnonzero(alive[: len(into)])
+        _refuse_unfit(spec, field, np.broadcast_to(given, into.shape), living, ids)
+        into[...] = given
+
+
+def no_column(spec: KindSpec, name: str, columns: Iterable[str]) -> AttributeError:
+    """Return the error that says why there is no such column."""
+    field = spec.by_name.get(name)
+    why = (
+        f"{spec.name} has no field {name!r}"
+        if field is None
+        else (f"{spec.name}.{name} is {field.type.name}, and only bools and numbers have columns")
+    )
+    return AttributeError(f"{why}; it has columns for {', '.join(('id', 'alive', *columns))}")
 
 
 class RowValues(Values):
@@ -178,15 +236,11 @@ class Rows:
 
         Raises TypeError for a kind that can have no columns.
         """
-        if "alive" in spec.by_name:
-            raise TypeError(
-                f"{spec.name}.alive: columns name what rows hold an entity so; rename the field to use them"
-            )
-        # There may be more than `max` if that was more when the room was saved.
-        capacity = ROWS_PER_ENTITY * max(spec.max, len(there))
+        check_columns(spec)
+        capacity = capacity_of(spec, len(there))
         self._spec = spec
-        dtypes = [_dtype_of(field.type) for field in spec.fields]
-        memory = _Memory(capacity, [*[dtype for dtype in dtypes if dtype] * 2, "?", "i8"])
+        dtypes = [dtype_of(field.type) for field in spec.fields]
+        memory = Memory(capacity, [*[dtype for dtype in dtypes if dtype] * 2, "?", "i8"])
         self._by_index = [
             None if dtype is None else _Column(field, dtype, memory)
             for field, dtype in zip(spec.fields, dtypes, strict=True)
@@ -256,7 +310,7 @@ class Rows:
         for column, rows in found:
             if isinstance(column.field.type, QuantisedType):
                 try:
-                    self._refuse_unfit(column, column.now, rows)
+                    _refuse_unfit(self._spec, column.field, column.now, rows, self._ids)
                 except FieldError as error:
                     error.add_note("Written through entities.columns(), and found when the tick was flushed.")
                     raise
@@ -264,35 +318,7 @@ class Rows:
     # What Columns asks
 
     def assign(self, name: str, into: NDArray[Any], value: object) -> None:
-        column = self._columns[name]
-        given = np.asarray(value)
-        if given.shape not in ((), into.shape):
-            raise ValueError(
-                f"{self._spec.name}.{name}: takes one value, or one for each of {len(into)} rows, "
-                f"and not an array of shape {given.shape}"
-            )
-        if given.dtype.kind not in _FITTING[into.dtype.kind]:
-            raise FieldTypeError(
-                self._spec.name, None, name, f"must be {column.field.type.name}, not {given.dtype}"
-            )
-        with np.errstate(all="ignore"):  # what does not fit is refused here, or belongs to no entity
-            self._refuse_unfit(
-                column, np.broadcast_to(given, into.shape), np.flatnonzero(self._alive[: len(into)])
-            )
-            into[...] = given
+        assign(self._spec, self._spec.by_name[name], into, value, self._ids, self._alive)
 
     def no_column(self, name: str) -> AttributeError:
-        field = self._spec.by_name.get(name)
-        why = (
-            f"{self._spec.name} has no field {name!r}"
-            if field is None
-            else (f"{self._spec.name}.{name} is {field.type.name}, and only bools and numbers have columns")
-        )
-        return AttributeError(f"{why}; it has columns for {', '.join(('id', 'alive', *self._columns))}")
-
-    def _refuse_unfit(self, column: _Column, values: NDArray[Any], rows: NDArray[np.intp]) -> None:
-        """Raise what a single write would, if one of the values at these rows does not fit."""
-        unfit = rows[~column.fits(values[rows])]
-        if unfit.size:
-            row = unfit[0]
-            column.field.accept(self._spec.name, self._ids.item(row), values[row].item())
+        return no_column(self._spec, name, self._columns)

@@ -162,7 +162,7 @@ class EntityStore:
                 raise TypeError(f"{kind.__name__} is abstract: each kind under it has columns of its own")
             raise _not_an_entity(kind)
         try:
-            return self._tracker.columns(spec_of(kind), number)
+            return self._tracker.columns(kind, number)
         except ModuleNotFoundError as error:
             if error.name != "numpy":
                 raise

@@ -330,7 +330,7 @@ class Tracker:
     def private_players(self) -> list[str]:
         return list(self._private)
 
-    def columns(self, spec: KindSpec, number: int) -> Columns:
+    def columns(self, kind: type[Entity], number: int) -> Columns:
         """Return the columns of a kind.
 
         Raises TypeError where it can have none, ModuleNotFoundError without NumPy.
@@ -339,7 +339,7 @@ class Tracker:
         if rows is None:
             from playhall.engine.rows import Rows
 
-            rows = self._columns[number] = Rows(spec, self._places_of(number).there)
+            rows = self._columns[number] = Rows(spec_of(kind), self._places_of(number).there)
             self._untold.append(rows)
         return rows.columns()
 

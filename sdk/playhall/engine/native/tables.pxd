@@ -142,6 +142,7 @@ cdef class KindTable:
     cdef int blank(self, uint32_t row) except -1
     cdef int copy_row(self, uint32_t row, KindTable source, uint32_t source_row) except -1
     cdef object get(self, uint32_t row, uint32_t index)
+    cdef object value_in(self, char* column, uint32_t row, uint32_t index)
     cdef int put(self, uint32_t row, uint32_t index, object stored) except -1
 
 
@@ -261,25 +262,41 @@ cdef inline char* put_mask(char* out, const uint64_t* mask, uint32_t words) noex
 
 # Values
 
-cdef inline double number_at(const Table* t, uint32_t index, uint32_t row) noexcept nogil:
-    """The value of a bool or number."""
-    cdef char* column = t.data[index]
-    cdef uint8_t code = t.field[index].code
+cdef inline double number_in(const char* column, uint8_t code, uint32_t row) noexcept nogil:
+    """The value of a bool or number in a column of this type."""
     if code == CODE_F32:
-        return (<float*>column)[row]
-    if code == CODE_F64 or code == CODE_Q8 or code == CODE_Q16:
-        return (<double*>column)[row]
+        return (<const float*>column)[row]
+    if code >= CODE_F64:
+        return (<const double*>column)[row]
     if code == CODE_I32:
-        return (<int32_t*>column)[row]
+        return (<const int32_t*>column)[row]
     if code == CODE_U32:
-        return (<uint32_t*>column)[row]
+        return (<const uint32_t*>column)[row]
     if code == CODE_I16:
-        return (<int16_t*>column)[row]
+        return (<const int16_t*>column)[row]
     if code == CODE_U16:
-        return (<uint16_t*>column)[row]
+        return (<const uint16_t*>column)[row]
     if code == CODE_I8:
-        return (<int8_t*>column)[row]
-    return (<uint8_t*>column)[row]
+        return (<const int8_t*>column)[row]
+    return (<const uint8_t*>column)[row]
+
+
+cdef inline double number_at(const Table* t, uint32_t index, uint32_t row) noexcept nogil:
+    """The value of a bool or number of a row."""
+    return number_in(t.data[index], t.field[index].code, row)
+
+
+cdef inline double at_step(Field* field, double value) noexcept nogil:
+    """The value of the step nearest to one between the bounds, as QuantisedType has it."""
+    cdef double step = floor((value - field.lo) / (field.hi - field.lo) * field.steps + 0.5)
+    return field.hi if step == field.steps else field.lo + (field.hi - field.lo) * (step / field.steps)
+
+
+cdef inline void mark(Table* t, uint32_t row, uint32_t index) noexcept nogil:
+    """Note that a field was written since the last flush."""
+    t.dirty[<size_t>row * t.words + (index >> 6)] |= <uint64_t>1 << (index & 63)
+    set_bit(t.dirty_rows, row)
+    t.touched = 1
 
 
 cdef inline char* put_number(char* out, const Table* t, uint32_t index, uint32_t row) noexcept nogil:

@@ -11,6 +11,7 @@ Python lists, which the garbage collector knows. A table's columns move when it 
 """
 
 cimport cython
+from cpython.object cimport PyTypeObject
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
@@ -44,7 +45,7 @@ cdef extern from *:
         ph_setter set
         const char* doc
         void* closure
-    object PyDescr_NewGetSet(type cls, PyGetSetDef* definition)
+    object PyDescr_NewGetSet(PyTypeObject* cls, PyGetSetDef* definition)
     bint is_float "PyFloat_CheckExact"(PyObject*) noexcept
     bint is_int "PyLong_CheckExact"(PyObject*) noexcept
     bint is_bool "PyBool_Check"(PyObject*) noexcept
@@ -124,7 +125,7 @@ def equip(cls, spec):
         definition.name = PyUnicode_AsUTF8AndSize(<PyObject*>field.name, NULL)  # the spec's, which stays
         definition.get, definition.set = accessors(layout.field[<uint32_t>field.index].code)
         definition.closure = <void*><size_t>field.index
-        type.__setattr__(cls, field.name, PyDescr_NewGetSet(cls, definition))
+        type.__setattr__(cls, field.name, PyDescr_NewGetSet(<PyTypeObject*>cls, definition))
 
 
 # Tables
@@ -301,14 +302,17 @@ cdef class KindTable:
 
     cdef object get(self, uint32_t row, uint32_t index):
         """Return a stored value."""
+        return self.value_in(self.t.data[index], row, index)
+
+    cdef object value_in(self, char* column, uint32_t row, uint32_t index):
         cdef uint8_t code = self.t.field[index].code
         if code >= CODE_STR:
-            return <object>item_of(<PyObject*>self.t.data[index], row)
+            return <object>item_of(<PyObject*>column, row)
         if code >= CODE_F32:
-            return number_at(&self.t, index, row)
+            return number_in(column, code, row)
         if code == CODE_BOOL:
-            return self.t.data[index][row] != 0
-        return <long>number_at(&self.t, index, row)
+            return column[row] != 0
+        return <long>number_in(column, code, row)
 
     cdef int put(self, uint32_t row, uint32_t index, object stored) except -1:
         """Put a stored value in place, as one that was told."""
@@ -367,13 +371,6 @@ cdef int put_number_at(Table* t, uint32_t row, uint32_t index, double stored) ex
     return 0
 
 
-cdef inline void mark(Table* t, uint32_t row, uint32_t index) noexcept nogil:
-    """Note that a field was written since the last flush."""
-    t.dirty[<size_t>row * t.words + (index >> 6)] |= <uint64_t>1 << (index & 63)
-    set_bit(t.dirty_rows, row)
-    t.touched = 1
-
-
 # What numbers are stored as
 
 cdef inline bint fits(Field* field, PyObject* value, double* out) except -1:
@@ -411,12 +408,6 @@ cdef inline bint fits_float(Field* field, double* value) noexcept nogil:
         return False
     value[0] = at_step(field, given)
     return True
-
-
-cdef inline double at_step(Field* field, double value) noexcept nogil:
-    """The value of the step nearest to one between the bounds, as QuantisedType has it."""
-    cdef double step = floor((value - field.lo) / (field.hi - field.lo) * field.steps + 0.5)
-    return field.hi if step == field.steps else field.lo + (field.hi - field.lo) * (step / field.steps)
 
 
 # Attributes: what a field's descriptor does
@@ -1109,7 +1100,7 @@ cdef class Tracker:
     def private_players(self):
         return list(self._private)
 
-    def columns(self, spec, uint32_t number):
+    def columns(self, kind, uint32_t number):
         """Return the columns of a kind.
 
         Raises TypeError where it can have none, ModuleNotFoundError without NumPy.
@@ -1119,7 +1110,9 @@ cdef class Tracker:
         for rows in self._columns:
             if rows.number == number:
                 return rows.columns()
-        raise NotImplementedError
+        rows = Rows(self.table_of(kind._layout, number, HIDDEN if kind._spec.hidden else SHARED))
+        self._columns.append(rows)
+        return rows.columns()
 
     cdef KindTable table_of(self, Layout layout, uint32_t number, uint8_t sharing):
         """Return the table of a number, which is made when there is the first thing of it."""

@@ -21,14 +21,14 @@ from playhall.engine.bans import Bans
 from playhall.engine.botbook import BotBook
 from playhall.engine.codes import CloseCode
 from playhall.engine.connection import Connection
-from playhall.engine.links import Link, LinkState, Outbox
+from playhall.engine.fanout import Link, Outbox, View
+from playhall.engine.links import LinkState
 from playhall.engine.outputs import CloseOut, JoinedOut, JoinRequest
 from playhall.engine.presence import name_in
 from playhall.engine.room import Room
 from playhall.engine.runtime import Runtime
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
 from playhall.engine.snapshot import Snapshots
-from playhall.engine.views import View
 
 __all__ = ["Connections"]
 

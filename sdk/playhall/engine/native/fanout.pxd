@@ -1,0 +1,103 @@
+# cython: language_level=3
+"""What links hold and see as C loops read it: bitmaps by kind and row. The seam for gridlook."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from playhall.engine.native.tables cimport Tracked, Tracker
+
+
+cdef class RowSet:
+    """Rows of any kinds, as one bitmap for each kind."""
+
+    cdef uint64_t** bits  # by number of kind; NULL where it has none
+    cdef uint32_t* words  # how many words that has
+    cdef uint32_t kinds
+
+    cdef int reserve_kinds(self, uint32_t kinds) except -1
+    cdef uint64_t* reserve(self, uint32_t number, uint32_t words) except? NULL
+    cdef int add(self, uint32_t number, uint32_t row) except -1
+    cdef int copy(self, RowSet other) except -1
+    cdef bint equals(self, RowSet other) noexcept
+    cdef void discard(self, uint32_t number, uint32_t row) noexcept
+    cdef void clear(self) noexcept
+    cdef Py_ssize_t count(self) noexcept
+
+
+cdef inline bint has_row(RowSet rows, uint32_t number, uint32_t row) noexcept:
+    return (
+        number < rows.kinds
+        and row >> 6 < rows.words[number]
+        and rows.bits[number][row >> 6] >> (row & 63) & 1
+    )
+
+
+cdef inline uint64_t word_of(RowSet rows, uint32_t number, uint32_t word) noexcept:
+    return rows.bits[number][word] if number < rows.kinds and word < rows.words[number] else 0
+
+
+cdef class Sight:
+    cdef RowSet visible
+    cdef RowSet shown  # what a grid with a margin showed at the look before
+    cdef int state_kind  # number of shared state, once it was seen; -1
+    cdef public set found
+    cdef public list subscriptions
+    cdef public bint too_many_keys, too_many_visible
+    # Of a grid: where the link looked from, and what it looks from.
+    cdef double[3] point
+    cdef bint placed
+    cdef Tracked around
+    cdef uint64_t around_checked
+
+
+cdef class View:
+    cdef readonly str player
+    cdef public uint32_t version, told_version
+    cdef public uint64_t told_tick
+    cdef public bint fresh, resumed
+    cdef public Sight sight
+    cdef public object budget
+    cdef Tracker tracker
+    cdef bint widened, kept_back, holds_private
+    cdef bint full  # holds all there was at `version`, and `held` is empty
+    cdef RowSet held
+    cdef set claimed  # ids, while it is fresh
+    cdef list gone  # ids that it holds, and that are no more
+    cdef dict corrections, behind
+
+    cdef bint is_behind(self, uint32_t version) noexcept
+    cdef int drop(self, uint32_t number, uint32_t row, object id) except -1
+    cdef int unfollow(self, Tracker tracker, object flush) except -1
+    cdef bint holds(self, Tracked tracked) except -1
+    cdef int settle(self, Tracker tracker, uint32_t version) except -1
+    cdef int add_step(self, object lack, Tracked tracked, bint held) except -1
+
+
+cdef class Outbox:
+    cdef long long credit, total_sent, total_drained
+    cdef object waiting  # a deque; None where nothing ever waited
+    cdef Py_ssize_t waiting_count
+    cdef object since
+    cdef public Py_ssize_t waiting_bytes
+    cdef public bint held
+
+    cdef inline bint may_send(self) noexcept:
+        return (
+            not self.held
+            and not self.waiting_count
+            and self.credit > self.total_sent - self.total_drained
+        )
+
+
+cdef class Link:
+    cdef readonly uint64_t number
+    cdef readonly str player
+    cdef public object conn
+    cdef public View view
+    cdef public Outbox outbox
+    cdef readonly object session, attempt, connected_at_ms
+    cdef object _state
+    cdef bint joined
+    cdef public list inbox
+    cdef public Py_ssize_t inbox_bytes
+    cdef public bint brought_presence
+    cdef public set warned

@@ -14,12 +14,14 @@ __all__ = [
     "Downlink",
     "Flush",
     "Gate",
+    "Guard",
     "Handle",
     "HeaderScanner",
     "Lane",
     "Rules",
     "Tracked",
     "Tracker",
+    "UpQueue",
     "UpRun",
     "adopt",
     "bury",
@@ -66,12 +68,20 @@ if TYPE_CHECKING or not native:
         stored_values,
     )
     from playhall.engine.lanes import Downlink, Lane
-    from playhall.engine.packing import UpRun, read_up, reliable_only, route
+    from playhall.engine.packing import UpQueue, UpRun, read_up, reliable_only, route
     from playhall.engine.tracking import Flush, Tracked, Tracker
-    from playhall.engine.wsheaders import HeaderScanner
+    from playhall.engine.wsheaders import Guard, HeaderScanner
 else:
-    from playhall.engine.native.gate import Gate, HeaderScanner, Rules
-    from playhall.engine.native.packing import Downlink, Lane, UpRun, read_up, reliable_only, route
+    from playhall.engine.native.gate import Gate, Guard, HeaderScanner, Rules
+    from playhall.engine.native.packing import (
+        Downlink,
+        Lane,
+        UpQueue,
+        UpRun,
+        read_up,
+        reliable_only,
+        route,
+    )
     from playhall.engine.native.tables import (
         Flush,
         Handle,

@@ -17,8 +17,8 @@ What clients send goes up as a run of these, and is queued in an `UpRun`:
 
     frame = link u32, size u32, bytes
 
-`native/packing.pyx` is the twin of `route`, `reliable_only`, `read_up` and `UpRun`, and of `lanes`, which
-reads what comes down.
+`native/packing.pyx` has the twins of `route`, `reliable_only`, `read_up`, `UpRun` and `UpQueue`, and those of
+`lanes`, which reads what comes down.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "UNRELIABLE",
     "UP_HEADER",
     "Group",
+    "UpQueue",
     "UpRun",
     "pack_down",
     "pack_group",
@@ -297,6 +298,31 @@ class UpRun:
             if at == self._at:
                 passed = len(kept)
         self._data, self._holes, self._at = kept, 0, passed
+
+
+class UpQueue:
+    """Frames go into the run under way while there is room, and all else is up to who derives from this."""
+
+    def __init__(self) -> None:
+        self.run: UpRun | None = None
+        self.room = 0
+        """Bytes that may be added to `run`; 0 without one."""
+        self.size = 0
+        """Bytes that wait."""
+
+    def push(self, link: int, frame: bytes) -> bool:
+        """Queue a frame. False: it was not queued."""
+        size = UP_HEADER + len(frame)
+        if self.run is None or size > self.room:
+            return self.overflow(link, frame)
+        self.run.append(link, frame)
+        self.room -= size
+        self.size += size
+        return True
+
+    def overflow(self, link: int, frame: bytes) -> bool:
+        """Queue a frame that there is no room for. False: it was not queued."""
+        return False
 
 
 def _tail(form: str, links: Sequence[int], heads: Sequence[bytes], body: bytes) -> bytes:

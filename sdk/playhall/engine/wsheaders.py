@@ -1,11 +1,14 @@
-"""Follows a stream of WebSocket frames by their headers (RFC 6455, 5.2).
+"""Follows a stream of WebSocket frames by their headers (RFC 6455, 5.2), up to one that is too large.
 
 `native/gate.pyx` has the twin.
 """
 
 from __future__ import annotations
 
-__all__ = ["HeaderScanner"]
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["Guard", "HeaderScanner", "Inner"]
 
 _SHORT = 126
 _LONG = 127
@@ -53,3 +56,41 @@ class HeaderScanner:
         if len(header) < 2 + wide:
             return None
         return int.from_bytes(header[2:], "big") if wide else short
+
+
+class Inner(Protocol):
+    """What reads the stream, as asyncio.BufferedProtocol."""
+
+    def get_buffer(self, sizehint: int, /) -> memoryview:
+        """Where the next bytes go."""
+
+    def buffer_updated(self, nbytes: int, /) -> None:
+        """So many are there."""
+
+
+class Guard:
+    """Passes a stream on to `inner`, up to a frame that is too large: then `on_oversized` is called, once."""
+
+    def __init__(self, inner: Inner, limit: int, on_oversized: Callable[[], object]) -> None:
+        self._scanner = HeaderScanner(limit)
+        self._inner_buffer = inner.get_buffer
+        self._inner_updated = inner.buffer_updated
+        self._on_oversized = on_oversized
+        self._buffer = memoryview(b"")
+        self._open = True
+
+    def get_buffer(self, sizehint: int, /) -> memoryview:
+        """Where the next bytes go."""
+        self._buffer = self._inner_buffer(sizehint)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int, /) -> None:
+        """So many are there."""
+        if not self._open:
+            return
+        good = self._scanner.scan(self._buffer, nbytes)
+        if good:
+            self._inner_updated(good)
+        if good < nbytes:
+            self._open = False
+            self._on_oversized()

@@ -76,6 +76,7 @@ class Session:
     ) -> None:
         self.wire = wire
         self.connection = Connection(now)
+        self._judge = self.connection.gate.judge
         self.connection_id = connection_id
         self.room_uid = ""
         self.room_type = ""
@@ -97,12 +98,13 @@ class Session:
 
     def received(self, frame: bytes, now: float) -> None:
         """The client sent a frame."""
-        verdict = self.connection.gate.judge(frame, now)
-        if verdict == FORWARD:
-            self._forward(frame, now)
-        else:
-            self.connection.judged(verdict, frame, now)
-            self._carry_out(now)
+        verdict = self._judge(frame, now)
+        if verdict == FORWARD and (link := self.link) is not None:
+            if not link.forward(frame):
+                self._blame(link, now)
+            return
+        self.connection.judged(verdict, frame, now)
+        self._carry_out(now)
 
     def oversized(self, now: float) -> None:
         """The client began a frame that is too large."""
@@ -269,12 +271,15 @@ class Session:
                         self._end()
 
     def _forward(self, frame: bytes, now: float) -> None:
-        link, stream = self.link, self._stream
-        if link is None or stream is None or link.forward(frame):
-            return
-        blamed = stream.blame(link)
-        stream.leave(blamed, clean=False)
-        blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
+        if self.link is not None and not self.link.forward(frame):
+            self._blame(self.link, now)
+
+    def _blame(self, link: Link, now: float) -> None:
+        """Close whoever filled the way to the host that `link` found full."""
+        if self._stream is not None:
+            blamed = self._stream.blame(link)
+            self._stream.leave(blamed, clean=False)
+            blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
 
     def _join(self, output: Join, now: float) -> None:
         found = self._owner.stream_for(self)
@@ -309,8 +314,11 @@ class Session:
         self._owner.slow(self)
 
     def _backlog(self) -> Backlog:
-        unsent = self.wire.unsent()
-        self.lane.spare = UNSENT_BYTES - unsent
+        unsent = 0
+        if self.lane.spare < 0:
+            # Else it is less than what matters, whatever has been sent since the kernel was asked.
+            unsent = self.wire.unsent()
+            self.lane.spare = UNSENT_BYTES - unsent
         return Backlog(self.wire.buffered(), unsent)
 
     def _end(self) -> None:

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.backend import UpRun
+from playhall.engine.backend import UpQueue, UpRun
 from playhall.engine.packing import UP_HEADER
 
 __all__ = ["BATCH_BYTES", "MAX_BYTES", "Uplink"]
@@ -19,7 +19,7 @@ MAX_BYTES = 4 * 1024 * 1024
 BATCH_BYTES = 256 * 1024
 
 
-class Uplink:
+class Uplink(UpQueue):
     """A queue of what clients send and routers say of them, in order. Frames lie packed, in runs of at most
     `batch_bytes` each.
     """
@@ -31,36 +31,34 @@ class Uplink:
         on_first: Callable[[], object] = lambda: None,
     ) -> None:
         """`on_first` is called when something waits and nothing did."""
+        super().__init__()
         self._max = max_bytes
         self._batch = batch_bytes
         self._on_first = on_first
         self._items: deque[UpRun | pb.Up] = deque()
-        self._controls_bytes = 0
-        self._run: UpRun | None = None
-        """The newest item, if frames can be added to it."""
-        self.size = 0
-        """Bytes that wait."""
         self.dropped = 0
         """Inputs dropped so far."""
 
     def __len__(self) -> int:
         return sum(item.frames if isinstance(item, UpRun) else 1 for item in self._items)
 
-    def push(self, link: int, frame: bytes) -> bool:
-        """Queue a frame. False: it does not fit even without any input, and was not queued."""
+    def overflow(self, link: int, frame: bytes) -> bool:
+        """Queue a frame in another run, or in the place of inputs. False: it does not fit even so."""
         size = UP_HEADER + len(frame)
         if self.size + size > self._max and not self._drop_inputs(size):
             return False
-        run = self._run
+        run = self.run
         if run is None or run.size + size > self._batch:
-            run = self._begin_run()
+            run = self.run = UpRun()
+            self._append(run)
         run.append(link, frame)
         self.size += size
+        self.room = min(self._batch - run.size, self._max - self.size)
         return True
 
     def push_control(self, up: pb.Up) -> None:
         """Queue a join or a leave: few, small beside the bound, and never refused."""
-        self._run = None
+        self.run = None
         self._append(up)
         self.size += _control_size(up)
 
@@ -76,8 +74,8 @@ class Uplink:
             self._items.popleft()
             taken += size
             ups.append(pb.Up(frames=item.take()) if isinstance(item, UpRun) else item)
-            if item is self._run:
-                self._run = None
+            if item is self.run:
+                self.run = None
         self.size -= taken
         return ups
 
@@ -90,11 +88,6 @@ class Uplink:
             else:
                 bytes_by_link[item.link] += _control_size(item)
         return bytes_by_link.most_common(1)[0][0] if bytes_by_link else 0
-
-    def _begin_run(self) -> UpRun:
-        run = self._run = UpRun()
-        self._append(run)
-        return run
 
     def _append(self, item: UpRun | pb.Up) -> None:
         first = not self._items
@@ -114,8 +107,8 @@ class Uplink:
                 emptied = emptied or not item.frames
         if emptied:
             self._items = deque(item for item in self._items if isinstance(item, pb.Up) or item.frames)
-            if self._run is not None and not self._run.frames:
-                self._run = None
+            if self.run is not None and not self.run.frames:
+                self.run = None
         return self.size + needed <= self._max
 
 

@@ -284,6 +284,24 @@ def drive(run: Any, steps: list[Any]) -> list[Any]:
     return said
 
 
+@each_packing
+def test_a_queue_fills_the_run_under_way_and_asks_beyond_that(twin: Any) -> None:
+    class Queue(twin.UpQueue):  # type: ignore[misc]
+        def overflow(self, link: int, frame: bytes) -> bool:
+            asked.append((link, frame))
+            return link == 1
+
+    asked: list[tuple[int, bytes]] = []
+    queue = Queue()
+    assert (queue.push(1, b"one"), queue.size, queue.run) == (True, 0, None)
+    run = queue.run = twin.UpRun()
+    queue.room = 25
+    assert [queue.push(2, b"two"), queue.push(2, b"three"), queue.push(2, b"x")] == [True, True, False]
+    assert asked == [(1, b"one"), (2, b"x")]
+    assert (queue.room, queue.size, run.take()) == (1, 24, pack_up(2, b"two") + pack_up(2, b"three"))
+    assert not twin.UpQueue().push(1, b"")
+
+
 # Gates.
 
 RULES: dict[str, Any] = {

@@ -34,6 +34,8 @@ class FakeWire:
     closes: list[tuple[int, str]] = field(default_factory=list)
     in_process: int = 0
     in_kernel: int = 0
+    asked: int = 0
+    """How often for what is in the kernel."""
 
     def send(self, frame: bytes) -> None:
         self.sent.append(frame)
@@ -45,6 +47,7 @@ class FakeWire:
         return self.in_process
 
     def unsent(self) -> int:
+        self.asked += 1
         return self.in_kernel
 
 
@@ -172,6 +175,18 @@ def test_unreliable_frames_are_held_while_something_waits_and_gone_after_a_loss(
     stand.session.poll(4.0)
     assert frames.decode_server(stand.wire.sent[-1]) == frames.Reset(1, CloseCode.ROOM_MOVED)
     assert stand.session.dropped == 1
+
+
+def test_the_kernel_is_asked_only_when_it_may_hold_too_much(stand: Stand) -> None:
+    stand.hear_frame(b"\x06\x00" + bytes(1000), unreliable=True)
+    asked = stand.wire.asked
+    for _ in range(3):
+        stand.hear_frame(b"\x06\x00" + bytes(1000), unreliable=True)
+        stand.session.timer(1.0)
+    assert stand.wire.asked == asked
+    stand.hear_frame(b"\x06\x00" + bytes(1000), unreliable=True)
+    stand.hear_frame(b"\x06\x00" + bytes(1000), unreliable=True)
+    assert stand.wire.asked == asked + 1
 
 
 @pytest.mark.ledger("CODE-06")

@@ -128,6 +128,9 @@ cdef class HeaderScanner:
 
     def scan(self, data, Py_ssize_t size):
         """See wsheaders.HeaderScanner.scan."""
+        return self.look(data, size)
+
+    cdef Py_ssize_t look(self, data, Py_ssize_t size) except -1:
         cdef Py_buffer view
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
@@ -173,3 +176,37 @@ cdef class HeaderScanner:
         for i in range(wide):
             length = length << 8 | self.header[2 + i]
         return length
+
+
+cdef class Guard:
+    """See wsheaders.Guard."""
+
+    cdef HeaderScanner scanner
+    cdef object inner_buffer
+    cdef object inner_updated
+    cdef object on_oversized
+    cdef object buffer
+    cdef bint closed
+
+    def __init__(self, inner, uint64_t limit, on_oversized):
+        self.scanner = HeaderScanner(limit)
+        self.inner_buffer, self.inner_updated = inner.get_buffer, inner.buffer_updated
+        self.on_oversized = on_oversized
+        self.buffer = b""
+
+    def get_buffer(self, sizehint):
+        """See wsheaders.Guard.get_buffer."""
+        self.buffer = self.inner_buffer(sizehint)
+        return self.buffer
+
+    def buffer_updated(self, Py_ssize_t nbytes):
+        """See wsheaders.Guard.buffer_updated."""
+        cdef Py_ssize_t good
+        if self.closed:
+            return
+        good = self.scanner.look(self.buffer, nbytes)
+        if good:
+            self.inner_updated(good)
+        if good < nbytes:
+            self.closed = True
+            self.on_oversized()

@@ -407,12 +407,16 @@ cdef class UpRun(Buffer):
 
     def append(self, uint32_t link, bytes frame not None):
         """See packing.UpRun.append."""
+        self.add(link, frame)
+
+    cdef int add(self, uint32_t link, bytes frame) except -1:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
         cdef char* out = self.more(UP_START + size)
         put_u32(out, link)
         put_u32(out + 4, <uint32_t> size)
         memcpy(out + UP_START, PyBytes_AS_STRING(frame), size)
         self.frames += 1
+        return 0
 
     def drop_inputs(self, Py_ssize_t needed):
         """See packing.UpRun.drop_inputs."""
@@ -463,3 +467,25 @@ cdef class UpRun(Buffer):
             if at == self.at:
                 passed = kept
         self.length, self.at, self.holes = kept, passed, 0
+
+
+cdef class UpQueue:
+    """See packing.UpQueue."""
+
+    cdef public UpRun run
+    cdef public Py_ssize_t room
+    cdef public Py_ssize_t size
+
+    def push(self, link, bytes frame not None):
+        """See packing.UpQueue.push."""
+        cdef Py_ssize_t size = UP_START + PyBytes_GET_SIZE(frame)
+        if self.run is None or size > self.room:
+            return self.overflow(link, frame)
+        self.run.add(link, frame)
+        self.room -= size
+        self.size += size
+        return True
+
+    def overflow(self, link, frame):
+        """See packing.UpQueue.overflow."""
+        return False

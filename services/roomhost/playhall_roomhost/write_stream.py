@@ -19,10 +19,11 @@ import zlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from playhall.api.statestore.v1 import statestore_pb2 as pb
 from playhall.engine.outputs import BaseOut, RecordOut
+from playhall_common.record_runs import pack_record, read_durable
 
 __all__ = [
     "MAX_PART_BYTES",
@@ -44,8 +45,7 @@ MAX_PROCESS_BYTES = 64 * 1024 * 1024
 HEARD_S = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Durable:
+class Durable(NamedTuple):
     """Everything of this generation up to `version` is on disk."""
 
     room_uid: str
@@ -99,8 +99,11 @@ class _Item:
 class _Room:
     uid: str
     generation: int
+    number: int
     open: bool
     """The shard said where the room stands, on this stream; or just granted it."""
+    named: bool = False
+    """The shard was told its number, on this stream."""
     durable: int = 0
     sent: deque[_Item] = field(default_factory=deque)
     unsent: deque[_Item] = field(default_factory=deque)
@@ -125,6 +128,10 @@ class WriteStream:
         self.map_epoch = 0
         """The shard's epoch, as far as it is known. To read; see `learn_epoch`."""
         self._rooms: dict[str, _Room] = {}
+        self._by_number: dict[int, _Room] = {}
+        self._numbers = 0
+        self._ended: list[int] = []
+        """Numbers that the shard need not know any more."""
         self._line: deque[_Room] = deque()
         self._events: list[Event] = []
         self._token: str | None = None
@@ -141,7 +148,9 @@ class WriteStream:
     def add(self, room_uid: str, generation: int) -> None:
         """The shard granted this generation; what it held of the room before is void."""
         self._forget(room_uid)
-        self._rooms[room_uid] = _Room(room_uid, generation, self._hello_sent)
+        self._numbers += 1
+        room = _Room(room_uid, generation, self._numbers, self._hello_sent)
+        self._rooms[room_uid] = self._by_number[room.number] = room
 
     def remove(self, room_uid: str, generation: int) -> None:
         """The generation has ended. One that is not there is no error."""
@@ -197,8 +206,9 @@ class WriteStream:
         self._connected = self._hello_sent = self._answered = False
         self._token = None
         self._line.clear()
+        self._ended.clear()
         for room in self._rooms.values():
-            room.open = room.queued = False
+            room.open = room.named = room.queued = False
             while room.sent:
                 room.unsent.appendleft(room.sent.pop())
             for item in room.unsent:
@@ -208,6 +218,10 @@ class WriteStream:
     def received(self, response: pb.WriteResponse, now: float) -> None:
         """The shard said something; `take_events` has what it means."""
         self._heard_at = now
+        for number, version in read_durable(response.durable):
+            numbered = self._by_number.get(number)
+            if numbered is not None:
+                self._durable(numbered, version)
         for ack in response.acks:
             room = self._rooms.get(ack.room_uid)
             if room is None or room.generation != ack.generation:
@@ -231,15 +245,18 @@ class WriteStream:
             request.hello.host_id = self._host_id
             request.hello.map_epoch = self.map_epoch
             for room in self._rooms.values():
-                request.hello.rooms.add(room_uid=room.uid, generation=room.generation)
+                room.named = True
+                request.hello.rooms.append(_grant(room))
             return request
         if self._token is not None:
             request.host_token, self._token = self._token, None
+        if self._ended:
+            request.ended.extend(self._ended)
+            self._ended.clear()
         self._ask_lost()
-        size = 0
-        while self._line and size < MAX_PART_BYTES:
-            size += self._send_part(self._line.popleft(), request)
-        return request if request.records or request.host_token else None
+        self._fill(request)
+        has_more = request.records or request.run or request.host_token or request.ended
+        return request if has_more else None
 
     def heartbeat(self, ticks: Iterable[tuple[str, int, int]]) -> pb.WriteRequest | None:
         """The loop is alive. `ticks` are (room_uid, generation, tick); those the shard knows are left out."""
@@ -302,6 +319,9 @@ class WriteStream:
     def _forget(self, room_uid: str) -> None:
         room = self._rooms.pop(room_uid, None)
         if room is not None:
+            del self._by_number[room.number]
+            if room.named:
+                self._ended.append(room.number)
             self._drop(room, room.sent)
             self._drop(room, room.unsent)
             self._lost.discard(room)
@@ -318,12 +338,39 @@ class WriteStream:
             room.queued = True
             self._line.append(room)
 
-    def _send_part(self, room: _Room, request: pb.WriteRequest) -> int:
-        """Put one part of the room's next item into the request; gives its size."""
-        room.queued = False
-        if not room.unsent or self._rooms.get(room.uid) is not room:
-            return 0
-        item = room.unsent[0]
+    def _fill(self, request: pb.WriteRequest) -> None:
+        """Put what rooms have to send into the request: one thing of each in turn, up to 256 KiB."""
+        run: list[bytes] = []
+        size = 0
+        while self._line and size < MAX_PART_BYTES:
+            room = self._line.popleft()
+            room.queued = False
+            if not room.unsent or self._rooms.get(room.uid) is not room:
+                continue
+            item = room.unsent[0]
+            if not room.named:
+                room.named = True
+                request.rooms.append(_grant(room))
+            if _goes_in_run(item):
+                run.append(
+                    pack_record(
+                        room.number, item.prev, item.version, zlib.crc32(item.data), item.tick, item.data
+                    )
+                )
+                size += len(item.data)
+                room.sent.append(room.unsent.popleft())
+            elif run:
+                # The run comes last in a request, and what a room says has an order.
+                room.queued = True
+                self._line.appendleft(room)
+                break
+            else:
+                size += self._send_part(room, item, request)
+            self._enqueue(room)
+        request.run = b"".join(run)
+
+    def _send_part(self, room: _Room, item: _Item, request: pb.WriteRequest) -> int:
+        """Put the next part of an item into the request; gives its size."""
         data = item.data[item.offset : item.offset + MAX_PART_BYTES]
         item.offset += len(data)
         part = request.records.add(
@@ -341,7 +388,6 @@ class WriteStream:
             if item.alarm_ms is not None:
                 part.alarm_ms = item.alarm_ms
             room.sent.append(room.unsent.popleft())
-        self._enqueue(room)
         return len(data)
 
     def _durable(self, room: _Room, version: int) -> None:
@@ -430,6 +476,14 @@ class WriteStream:
         else:
             room.record_bytes += size
             self._record_bytes += size
+
+
+def _goes_in_run(item: _Item) -> bool:
+    return not item.base and item.alarm_ms is None and len(item.data) <= MAX_PART_BYTES
+
+
+def _grant(room: _Room) -> pb.RoomGrant:
+    return pb.RoomGrant(room_uid=room.uid, generation=room.generation, number=room.number)
 
 
 def _newer(alarm_ms: int | None, older_ms: int | None) -> int | None:

@@ -19,7 +19,8 @@ class Batch:
     def __init__(self, rooms: Mapping[str, Room], counter: int, beats: Mapping[str, HostBeats]) -> None:
         self._rooms = rooms
         self._beats = beats
-        self._saved: set[str] = set()
+        self.saved: dict[str, None] = {}
+        """Of which rooms more changes than their log, in order."""
         self._first_counter = counter
         self.counter = counter
         self.rooms: dict[str, Room] = {}
@@ -43,11 +44,11 @@ class Batch:
 
     def add(self, room: Room) -> None:
         self.rooms[room.uid] = room
-        self._saved.add(room.uid)
+        self.saved[room.uid] = None
 
     def save(self, room: Room) -> None:
         """The room's row changes, not only its log."""
-        self._saved.add(room.uid)
+        self.saved[room.uid] = None
 
     def host_beats(self, host_id: str) -> HostBeats | None:
         return self.beats.get(host_id) or self._beats.get(host_id)
@@ -67,7 +68,7 @@ class Batch:
         changes = list(self.changes)
         if self.counter != self._first_counter:
             changes.append(SaveCounter(self.counter))
-        changes += [SaveRoom(self.rooms[uid]) for uid in sorted(self._saved)]
+        changes += [SaveRoom(self.rooms[uid]) for uid in sorted(self.saved)]
         changes += [SaveBeats(host_id, beats) for host_id, beats in self.beats.items()]
         return changes
 

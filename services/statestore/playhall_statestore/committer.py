@@ -18,7 +18,7 @@ from playhall.engine.codes import ErrorCode
 from playhall_common import logs
 from playhall_statestore import meters
 from playhall_statestore.model import Change, Now
-from playhall_statestore.requests import EndStream, Hello, Output, Part, Refused, Reply, Request, Ticks
+from playhall_statestore.requests import EndStream, Hello, Output, Part, Parts, Refused, Reply, Request, Ticks
 from playhall_statestore.shard import Shard
 from playhall_statestore.volume import DiskFullError
 from playhall_statestore.writer import Writer
@@ -43,10 +43,19 @@ def _content_bytes(request: Request) -> int:
     match request:
         case Part():
             return len(request.data)
+        case Parts():
+            extra = OVERHEAD_BYTES * (len(request.parts) - 1)
+            return sum([len(part.data) for part in request.parts]) + extra
         case Hello() | Ticks():
             return ROOM_BYTES * len(request.rooms)
         case _:
             return 0
+
+
+def _whole_items(request: Part | Parts) -> int:
+    """How many records and bases end in it."""
+    parts = request.parts if isinstance(request, Parts) else [request]
+    return sum([part.last for part in parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +185,7 @@ class Committer:
     def _release(self, batch: list[_Queued]) -> None:
         now = time.monotonic()
         for queued in batch:
-            if isinstance(queued.request, Part) and queued.request.last:
-                meters.APPEND_SECONDS.observe(now - queued.at)
+            if isinstance(queued.request, Part | Parts):
+                meters.APPEND_SECONDS.observe(now - queued.at, _whole_items(queued.request))
             if queued.done is not None:
                 queued.done(queued.size)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from playhall.api.statestore.v1 import statestore_pb2 as pb
 from playhall.engine.codes import ErrorCode
 from playhall_common.errors import ApiError
 from playhall_common.ids import is_project_slug, is_ulid
-from playhall_statestore.model import MAX_PART_BYTES, End, Item
+from playhall_common.record_runs import pack_durable, read_run
+from playhall_statestore.model import MAX_PART_BYTES, End, Item, Outcome
 from playhall_statestore.requests import (
     Ack,
     AlreadyOpen,
@@ -22,8 +23,8 @@ from playhall_statestore.requests import (
 )
 
 __all__ = [
-    "MAX_GENERATION", "acks", "checked_host", "checked_uid", "close_room", "grants", "open_room", "outcome",
-    "parts", "room_status", "state_parts", "strike_room", "ticks",
+    "MAX_GENERATION", "MAX_ROOMS", "Numbers", "checked_host", "checked_uid", "close_room", "grants", "open_room",
+    "outcome", "parts", "room_status", "state_parts", "strike_room", "ticks",
 ]  # fmt: skip
 
 MAX_TEXT = 256
@@ -80,10 +81,65 @@ def strike_room(token: int, request: pb.StrikeRequest) -> StrikeRoom:
 def grants(hello: pb.WriteHello) -> tuple[tuple[str, int], ...]:
     if len(hello.rooms) > MAX_ROOMS:
         raise _invalid("hello.rooms", f"has more than {MAX_ROOMS} rooms")
-    return tuple(
-        (checked_uid(room.room_uid), _below("generation", room.generation, MAX_GENERATION))
-        for room in hello.rooms
-    )
+    return tuple(_room(room) for room in hello.rooms)
+
+
+def _room(room: pb.RoomGrant) -> tuple[str, int]:
+    return checked_uid(room.room_uid), _below("generation", room.generation, MAX_GENERATION)
+
+
+class Numbers:
+    """What one stream calls its rooms."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[int, tuple[str, int]] = {}
+        self._numbers: dict[tuple[str, int], int] = {}
+
+    def learn(self, rooms: Iterable[pb.RoomGrant], ended: Iterable[int] = ()) -> None:
+        """Some rooms got numbers, and some numbers are over."""
+        for number in ended:
+            self._forget(number)
+        for grant in rooms:
+            if grant.number:
+                room = _room(grant)
+                self._forget(grant.number)
+                self._forget(self._numbers.get(room, 0))
+                self._rooms[grant.number], self._numbers[room] = room, grant.number
+        if len(self._rooms) > MAX_ROOMS:
+            raise _invalid("rooms", f"names more than {MAX_ROOMS} rooms")
+
+    def _forget(self, number: int) -> None:
+        room = self._rooms.pop(number, None)
+        if room is not None:
+            del self._numbers[room]
+
+    def parts(self, stream: int, run: bytes) -> list[Part]:
+        """The records of a run."""
+        try:
+            records = read_run(run)
+        except ValueError as error:
+            raise _invalid("run", f"is none: {error}") from None
+        if any(tick >= MAX_TICK for _, _, _, _, tick, _ in records):
+            raise _invalid("run", "has a tick that is out of range")
+        try:
+            return [
+                Part(stream, *self._rooms[number], prev, version, tick, data, True, False, None, crc32)
+                for number, prev, version, crc32, tick, data in records
+            ]
+        except KeyError as unknown:
+            raise _invalid("run", f"has a room {unknown} that was not named") from None
+
+    def acks(self, waiting: list[Ack], hello: bool) -> pb.WriteResponse:
+        """What waits to be said."""
+        durable: list[tuple[int, int]] = []
+        others: list[pb.RoomAck] = []
+        for ack in waiting:
+            number = self._numbers.get((ack.uid, ack.generation))
+            if number is None or hello or ack.outcome is not Outcome.DURABLE:
+                others.append(_ack(ack))
+            else:
+                durable.append((number, ack.version))
+        return pb.WriteResponse(acks=others, hello=hello, durable=pack_durable(durable))
 
 
 def parts(stream: int, request: pb.WriteRequest) -> list[Part]:
@@ -157,10 +213,6 @@ def state_parts(items: list[Item]) -> Iterator[pb.OpenResponse]:
                 end=last and number == len(items) - 1,
             )
             yield pb.OpenResponse(state=part)
-
-
-def acks(waiting: list[Ack], hello: bool) -> pb.WriteResponse:
-    return pb.WriteResponse(acks=[_ack(ack) for ack in waiting], hello=hello)
 
 
 def _ack(ack: Ack) -> pb.RoomAck:

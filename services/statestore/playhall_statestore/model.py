@@ -9,9 +9,12 @@ Versions count within a generation, so what is written is ordered by (generation
 
 from __future__ import annotations
 
+import copy
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from playhall_statestore.strikes import Strikes
 
@@ -88,8 +91,7 @@ class StoredObject(NamedTuple):
 NOTHING_SAVED = Saved(Mark(0, 0), 0, 0)
 
 
-@dataclass(slots=True)
-class Room:
+class Room(msgspec.Struct):
     """One room. `held` says that `generation` is the current grant; nothing else may be written."""
 
     uid: str
@@ -110,7 +112,7 @@ class Room:
     elapsed_ms: int = 0
     """Between that end and the current grant."""
     alarm_ms: int | None = None
-    strikes: Strikes = field(default_factory=Strikes)
+    strikes: Strikes = Strikes()
     stored: StoredObject | None = None
     noted: bool = False
     """The registry knows that there is state."""
@@ -121,15 +123,14 @@ class Room:
 
     def copy(self) -> Room:
         """For a batch to change; every field is immutable."""
-        return replace(self)
+        return copy.copy(self)
 
     @property
     def has_state(self) -> bool:
         return self.base is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True, gc=False):
     """A whole record or base. `parts` counts its chunks; 0: `data` is all of it."""
 
     at: Mark
@@ -172,8 +173,7 @@ class SaveCounter:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class PutItem:
+class PutItem(msgspec.Struct, frozen=True, gc=False):
     uid: str
     item: Item
 

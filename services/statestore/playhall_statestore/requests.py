@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from playhall.engine.codes import ErrorCode
 from playhall_statestore.model import Chunk, End, Item, Mark, Outcome, Room, Status, StoredObject
 
 __all__ = [
     "AbandonGrant", "Ack", "Acks", "AlreadyOpen", "Answer", "Backoff", "CloseRoom", "Closed", "Done",
     "EndStream", "Evict", "ExpireHolder", "Granted", "Hello", "News", "NoteObject", "NoteState", "OpenRoom",
-    "Output", "Part", "Recover", "Refused", "Reply", "Request", "RestorePiece", "Restored", "RoomNews",
-    "StreamClosed", "StrikeRoom", "Struck", "Ticks",
+    "Output", "Part", "Parts", "Recover", "Refused", "Reply", "Request", "RestorePiece", "Restored",
+    "RoomNews", "StreamClosed", "StrikeRoom", "Struck", "Ticks",
 ]  # fmt: skip
 
 
@@ -70,8 +72,7 @@ class Hello:
     """(uid, generation) of what the host believes it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, gc=False):
     """A record or a base, or a piece of one. See RecordPart of the proto."""
 
     stream: int
@@ -86,6 +87,13 @@ class Part:
     alarm_ms: int | None
     """None: unchanged; -1: cleared."""
     crc32: int
+
+
+class Parts(msgspec.Struct, frozen=True, gc=False):
+    """What came together on a stream, in order."""
+
+    stream: int
+    parts: list[Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +179,8 @@ class Restored:
 
 
 Request = (
-    OpenRoom | CloseRoom | StrikeRoom | Hello | Part | Ticks | StreamClosed | ExpireHolder | AbandonGrant
-    | NoteObject | NoteState | Evict | Recover | RestorePiece | Restored
+    OpenRoom | CloseRoom | StrikeRoom | Hello | Part | Parts | Ticks | StreamClosed | ExpireHolder
+    | AbandonGrant | NoteObject | NoteState | Evict | Recover | RestorePiece | Restored
 )  # fmt: skip
 
 
@@ -238,8 +246,7 @@ class Reply:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(msgspec.Struct, frozen=True, gc=False):
     """Where a room stands, for its host."""
 
     uid: str

@@ -38,6 +38,7 @@ from playhall_statestore.requests import (
     OpenRoom,
     Output,
     Part,
+    Parts,
     Request,
     RoomNews,
     StreamClosed,
@@ -91,6 +92,9 @@ class Shard:
             self._batch = Batch(self._rooms, self._counter, self._beats)
         batch = self._batch
         match request:
+            case Parts():
+                for part in request.parts:
+                    self._writes.part(batch, part, now)
             case Part():
                 self._writes.part(batch, request, now)
             case Ticks():
@@ -132,8 +136,9 @@ class Shard:
             before = self._rooms.get(uid)
             self._rooms[uid] = room
             self._note_stored(room)
-            outputs += self._moved(before, room)
-        outputs += self._watchers.refresh(batch.rooms, lambda uid: self.news(uid, now))
+            if uid in batch.saved:  # what was written changes nothing of who holds the room
+                outputs += self._moved(before, room)
+        outputs += self._watchers.refresh(batch.saved, lambda uid: self.news(uid, now))
         return outputs
 
     def _note_stored(self, room: Room) -> None:

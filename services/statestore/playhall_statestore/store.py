@@ -22,6 +22,7 @@ from playhall_statestore.requests import (
     News,
     Output,
     Part,
+    Parts,
     Refused,
     Reply,
     Request,
@@ -111,8 +112,7 @@ class Store:
 
     async def queue_parts(self, link: WriteLink, parts: list[Part]) -> None:
         """Queue what came, and return when more may be read."""
-        for part in parts:
-            link.queued(self._committer.submit(part, link.committed))
+        link.queued(self._committer.submit(Parts(link.stream, parts), link.committed))
         await self._until_room(link)
 
     async def queue_ticks(self, link: WriteLink, rooms: tuple[tuple[str, int, int], ...]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,8 @@ CREATE TABLE IF NOT EXISTS beats (host_id TEXT PRIMARY KEY, row TEXT NOT NULL) W
 """
 
 _ITEM_COLUMNS = "generation, version, base, tick, wall_ms, crc32, alarm_ms, data, parts"
+_PUT_ITEM = f"INSERT OR REPLACE INTO item (room, {_ITEM_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)"
+_Row = tuple[int, int, int, bool, int, int, int, int | None, bytes, int]
 _ORPHANS = """
 DELETE FROM chunk WHERE NOT EXISTS (
   SELECT 1 FROM item WHERE item.room = chunk.room AND item.generation = chunk.generation
@@ -201,8 +203,7 @@ class Volume:
         self._new_ids.clear()
         try:
             with _Transaction(self._db):
-                for change in changes:
-                    self._apply(change)
+                self._apply_all(changes)
         except DiskFullError:
             for uid in self._new_ids:
                 del self._ids[uid]
@@ -216,16 +217,37 @@ class Volume:
         if isinstance(garbage, EvictRoom):
             self._leaving.add(garbage.uid)
 
+    def _apply_all(self, changes: Iterable[Change]) -> None:
+        """Items that follow each other are one statement: most changes are."""
+        rows: list[_Row] = []
+        for change in changes:
+            if isinstance(change, PutItem):
+                rows.append(self._item_row(change.uid, change.item))
+                continue
+            self._put_items(rows)
+            rows = []
+            self._apply(change)
+        self._put_items(rows)
+
+    def _item_row(self, uid: str, item: Item) -> _Row:
+        if self._leaving:
+            self._settle(uid)
+        at = item.at
+        return (
+            self._ids.get(uid) or self._id(uid),
+            at.generation, at.version, item.base, item.tick, item.wall_ms, item.crc32, item.alarm_ms,
+            item.data, item.parts,
+        )  # fmt: skip
+
+    def _put_items(self, rows: list[_Row]) -> None:
+        if rows:
+            self._db.executemany(_PUT_ITEM, rows)
+
     def _apply(self, change: Change) -> None:
         db = self._db
         match change:
             case PutItem(uid, item):
-                self._settle(uid)
-                values = (*item.at, item.base, item.tick, item.wall_ms, item.crc32, item.alarm_ms)
-                db.execute(
-                    f"INSERT OR REPLACE INTO item (room, {_ITEM_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)",
-                    (self._id(uid), *values, item.data, item.parts),
-                )
+                self._put_items([self._item_row(uid, item)])
             case PutChunk(uid, chunk):
                 self._settle(uid)
                 db.execute(

@@ -53,9 +53,11 @@ class WriteSession:
         self._epochs = epochs
         self._who = who
         self._context = context
+        self._numbers = messages.Numbers()
 
     async def run(self) -> None:
         hello, first = await self._hello()
+        self._numbers.learn(hello.rooms)
         link = self._store.open_write(hello.host_id, self._who.project, messages.grants(hello))
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -89,8 +91,11 @@ class WriteSession:
                 self._refresh(request.host_token, link.host_id)
             if request.ticks:
                 await self._store.queue_ticks(link, messages.ticks(request))
-            if request.records:
-                await self._store.queue_parts(link, messages.parts(link.stream, request))
+            if request.rooms or request.ended:
+                self._numbers.learn(request.rooms, request.ended)
+            if request.records or request.run:
+                parts = messages.parts(link.stream, request)
+                await self._store.queue_parts(link, parts + self._numbers.parts(link.stream, request.run))
             request = await self._context.read()
         sender.cancel()
 
@@ -106,6 +111,6 @@ class WriteSession:
         while True:
             await link.signal.wait(HEARTBEAT_S)
             waiting, hello = link.take()
-            await send(self._context, messages.acks(waiting, hello))
+            await send(self._context, self._numbers.acks(waiting, hello))
             if link.error is not None:
                 raise ApiError(link.error.code, link.error.message)

@@ -96,18 +96,31 @@ class Writes:
             batch.ack(part.stream, part.uid, part.generation, Outcome.FENCED)
             return
         fault = _fault(part)
-        assembly = self._assembly(batch, stream, room, part)
-        assembly.size += len(part.data)
-        assembly.crc32 = zlib.crc32(part.data, assembly.crc32)
-        if assembly.size > MAX_ITEM_BYTES:
-            fault = f"an item is larger than {MAX_ITEM_BYTES} bytes"
-        elif part.last and assembly.crc32 != part.crc32:
+        if fault is None and part.last and (part.uid, part.base) not in stream.assemblies:
+            if zlib.crc32(part.data) == part.crc32:
+                self._take_whole(batch, stream, room, part, now)
+                return
             fault = f"version {part.version} does not match its checksum"
+        if fault is None:
+            assembly = self._assembly(batch, stream, room, part)
+            fault = _grow(assembly, part)
         if fault is not None:
             stream.dead = True
             batch.end_stream(part.stream, Refused(ErrorCode.INVALID, f"{part.uid}: {fault}"))
             return
         self._take(batch, stream, assembly, part, now)
+
+    def _take_whole(self, batch: Batch, stream: _Stream, room: Room, part: Part, now: Now) -> None:
+        """An item that came in one piece: nearly all do."""
+        if not _taken(room, part):
+            if not _fits(room, part):
+                self._ask_base(batch, stream, part)
+                return
+            room = batch.touch(part.uid)
+            _write(batch, room, _item(room, part, part.data, 0, now))
+            if stream.asked_base:
+                stream.asked_base.discard((part.uid, part.generation))
+        batch.ack(part.stream, part.uid, part.generation, Outcome.DURABLE, room.version)
 
     def _assembly(self, batch: Batch, stream: _Stream, room: Room, part: Part) -> _Assembly:
         key = (part.uid, part.base)
@@ -137,11 +150,7 @@ class Writes:
             self._ask_base(batch, stream, part)
         else:
             data = b"" if assembly.parts else part.data
-            alarm_ms = room.alarm_ms if part.alarm_ms is None else _alarm(part.alarm_ms)
-            item = Item(
-                assembly.at, part.base, part.tick, now.wall_ms, part.crc32, alarm_ms, data, assembly.parts
-            )
-            _write(batch, room, item)
+            _write(batch, room, _item(room, part, data, assembly.parts, now))
             stream.asked_base.discard((part.uid, part.generation))
             batch.ack(part.stream, part.uid, part.generation, Outcome.DURABLE, room.version)
 
@@ -167,6 +176,24 @@ class Writes:
         }
         if held or known is not None:
             batch.beats[stream.host_id] = HostBeats(now.wall_ms, held)
+
+
+def _grow(assembly: _Assembly, part: Part) -> str | None:
+    """Add a piece; gives what is wrong with the item."""
+    assembly.size += len(part.data)
+    assembly.crc32 = zlib.crc32(part.data, assembly.crc32)
+    if assembly.size > MAX_ITEM_BYTES:
+        return f"an item is larger than {MAX_ITEM_BYTES} bytes"
+    if part.last and assembly.crc32 != part.crc32:
+        return f"version {part.version} does not match its checksum"
+    return None
+
+
+def _item(room: Room, part: Part, data: bytes, parts: int, now: Now) -> Item:
+    """The item that a last piece completes."""
+    alarm_ms = room.alarm_ms if part.alarm_ms is None else _alarm(part.alarm_ms)
+    at = Mark(part.generation, part.version)
+    return Item(at, part.base, part.tick, now.wall_ms, part.crc32, alarm_ms, data, parts)
 
 
 def _write(batch: Batch, room: Room, item: Item) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
+from weakref import WeakKeyDictionary
 
 import hypothesis.strategies as st
 import pytest
@@ -12,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from playhall.api.statestore.v1 import statestore_pb2 as pb
 from playhall.engine.outputs import BaseOut, RecordOut
+from playhall_common.record_runs import pack_durable, read_run
 from playhall_roomhost.write_stream import (
     MAX_PART_BYTES,
     MAX_ROOM_RECORDS,
@@ -24,6 +26,9 @@ from playhall_roomhost.write_stream import (
 
 UID = "01M8PKXT20EYZK751SZAHMR6GM"
 OTHER = "01M8PKXT20EYZK751SZAHMR6GN"
+Names = dict[int, tuple[str, int]]
+NAMES: WeakKeyDictionary[WriteStream, Names] = WeakKeyDictionary()
+"""What each stream's requests called its rooms."""
 DURABLE, FENCED = pb.RoomAck.OUTCOME_DURABLE, pb.RoomAck.OUTCOME_FENCED
 NEED_BASE, DELETED = pb.RoomAck.OUTCOME_NEED_BASE, pb.RoomAck.OUTCOME_DELETED
 
@@ -46,10 +51,29 @@ def said(*acks: pb.RoomAck, hello: bool = False) -> pb.WriteResponse:
     return pb.WriteResponse(acks=acks, hello=hello)
 
 
+def parts_of(request: pb.WriteRequest, names: Names) -> list[pb.RecordPart]:
+    """All that a request writes, in order; what stands in its run as the part that it stands for."""
+    names |= {
+        room.number: (room.room_uid, room.generation) for room in (*request.hello.rooms, *request.rooms)
+    }
+    for number in request.ended:
+        del names[number]
+    parts = list(request.records)
+    for number, prev, version, crc32, tick, data in read_run(request.run):
+        uid, generation = names[number]
+        parts.append(
+            pb.RecordPart(
+                room_uid=uid, generation=generation, prev=prev, version=version, tick=tick, data=data,
+                last=True, crc32=crc32,
+            )
+        )  # fmt: skip
+    return parts
+
+
 def drain(stream: WriteStream) -> list[pb.RecordPart]:
     parts = []
     while (request := stream.next_request()) is not None:
-        parts += list(request.records)
+        parts += parts_of(request, NAMES.setdefault(stream, {}))
     return parts
 
 
@@ -60,6 +84,7 @@ def connected(*rooms: str) -> WriteStream:
     hello = stream.next_request()
     assert hello is not None
     assert hello.hello.host_id == "host"
+    NAMES[stream] = {}
     stream.received(said(hello=True), 0.0)
     for uid in rooms or (UID,):
         stream.add(uid, 7)
@@ -71,6 +96,8 @@ def reconnect(stream: WriteStream, *acks: pb.RoomAck) -> pb.WriteRequest:
     stream.connected(1.0)
     hello = stream.next_request()
     assert hello is not None
+    NAMES[stream] = {}
+    parts_of(hello, NAMES[stream])
     assert stream.next_request() is None, "nothing goes out before the hello is answered"
     stream.received(said(*acks, hello=True), 1.0)
     return hello
@@ -100,6 +127,44 @@ def test_a_record_goes_out_at_once_and_is_forgotten_when_it_is_durable() -> None
     stream.received(said(ack(2)), 0.0)
     assert stream.take_events() == [Durable(UID, 7, 2)]
     assert stream.queued_bytes == 0
+
+
+def test_rooms_have_numbers_for_as_long_as_they_are_there() -> None:
+    stream = connected(UID, OTHER)
+    for uid in (UID, OTHER):
+        stream.base(uid, 7, base(1), 0.0)
+        stream.record(uid, 7, record(2), 0.0)
+    request = stream.next_request()
+    assert request is not None
+    numbers = {room.room_uid: room.number for room in request.rooms}
+    assert set(numbers) == {UID, OTHER}
+    drain(stream)
+    stream.received(pb.WriteResponse(durable=pack_durable([(numbers[OTHER], 2), (99, 5)]) + b"odd"), 0.0)
+    assert stream.take_events() == [Durable(OTHER, 7, 2)]
+    stream.remove(OTHER, 7)
+    stream.add(OTHER, 8)
+    stream.base(OTHER, 8, base(1), 0.0)
+    request = stream.next_request()
+    assert request is not None
+    assert list(request.ended) == [numbers[OTHER]]
+    assert [room.generation for room in request.rooms] == [8]
+    assert request.rooms[0].number not in numbers.values()
+    stream.received(pb.WriteResponse(durable=pack_durable([(numbers[OTHER], 3)])), 0.0)
+    assert stream.take_events() == []
+
+
+def test_what_one_room_writes_leaves_in_its_order() -> None:
+    stream = connected(UID, OTHER)
+    stream.base(UID, 7, base(1), 0.0)
+    stream.base(OTHER, 7, base(1), 0.0)
+    drain(stream)
+    stream.record(UID, 7, record(2), 0.0)
+    stream.record(UID, 7, record(3, alarm_ms=9), 0.0)
+    stream.record(UID, 7, record(4), 0.0)
+    stream.record(OTHER, 7, record(2), 0.0)
+    parts = drain(stream)
+    assert [part.version for part in parts if part.room_uid == UID] == [2, 3, 4]
+    assert [part.version for part in parts if part.room_uid == OTHER] == [2]
 
 
 def test_after_a_break_what_is_not_durable_goes_out_again_in_order() -> None:
@@ -303,6 +368,7 @@ class Replay(RuleBasedStateMachine):
         self.stream = WriteStream("host")
         self.stream.add(UID, 7)
         self.version = 0
+        self.names: Names = {}
         self.on_wire: deque[pb.WriteRequest] = deque()
         self.answers: deque[pb.WriteResponse] = deque()
         self.up = False
@@ -341,6 +407,7 @@ class Replay(RuleBasedStateMachine):
     def break_off(self) -> None:
         """What is on the way is lost, and so is what the shard had queued but not committed."""
         self.up = False
+        self.names.clear()
         self.on_wire.clear()
         self.answers.clear()
         self.queued.clear()
@@ -361,7 +428,7 @@ class Replay(RuleBasedStateMachine):
         request = self.on_wire.popleft()
         if request.HasField("hello"):
             self.answers.append(said(ack(self.committed), hello=True))
-        for part in request.records:
+        for part in parts_of(request, self.names):
             if part.base:
                 assert part.version >= self.last, "a base never goes back"
                 self.queued.append((part.version, True))
@@ -380,7 +447,8 @@ class Replay(RuleBasedStateMachine):
         self.committed = self.last
         self.has_base = self.has_base or any(is_base for _, is_base in self.queued)
         self.queued.clear()
-        self.answers.append(said(ack(self.committed)))
+        ((number, _),) = self.names.items()
+        self.answers.append(pb.WriteResponse(durable=pack_durable([(number, self.committed)])))
 
     @precondition(lambda self: self.answers)
     @rule()

@@ -9,9 +9,11 @@ import pytest
 from playhall.api.statestore.v1 import statestore_pb2 as pb
 from playhall.engine.codes import ErrorCode
 from playhall_common.errors import ApiError
+from playhall_common.record_runs import pack_durable, pack_record
 from playhall_statestore import messages
-from playhall_statestore.model import MAX_PART_BYTES, End, Item, Mark
-from tests.support.shard_bench import ROOM
+from playhall_statestore.model import MAX_PART_BYTES, End, Item, Mark, Outcome
+from playhall_statestore.requests import Ack, Part
+from tests.support.shard_bench import OTHER, ROOM
 
 OPEN: dict[str, Any] = {
     "project": "demo", "room_uid": ROOM, "host_id": "h1", "host_address": "h1:1", "open_id": "o1",
@@ -94,3 +96,62 @@ def test_state_goes_in_parts_of_256_kib(sizes: list[int], pieces: list[tuple[int
 def test_state_says_what_is_base_and_what_is_record() -> None:
     parts = messages.state_parts([item(1, base=True), item(1)])
     assert [part.state.kind for part in parts] == [pb.StatePart.KIND_BASE, pb.StatePart.KIND_RECORD]
+
+
+def named(*rooms: tuple[str, int, int]) -> messages.Numbers:
+    numbers = messages.Numbers()
+    numbers.learn(pb.RoomGrant(room_uid=uid, generation=g, number=number) for uid, g, number in rooms)
+    return numbers
+
+
+def test_a_run_holds_records_of_rooms_that_were_named() -> None:
+    numbers = named((ROOM, 7, 1), (OTHER, 8, 2))
+    run = pack_record(2, 4, 5, 99, 50, b"abc") + pack_record(1, 0, 1, 98, 10, b"")
+    assert numbers.parts(3, run) == [
+        Part(3, OTHER, 8, 4, 5, 50, b"abc", True, False, None, 99),
+        Part(3, ROOM, 7, 0, 1, 10, b"", True, False, None, 98),
+    ]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pack_record(9, 0, 1, 0, 0, b""),
+        pack_record(1, 0, 1, 0, 1 << 53, b""),
+        pack_record(1, 0, 1, 0, 1, b"abc")[:-1],
+        b"short",
+    ],
+)
+def test_a_run_is_checked(run: bytes) -> None:
+    with pytest.raises(ApiError) as refused:
+        named((ROOM, 7, 1)).parts(1, run)
+    assert refused.value.code is ErrorCode.INVALID
+
+
+def test_a_number_names_its_room_until_it_ends_or_names_another() -> None:
+    numbers = named((ROOM, 7, 1), (OTHER, 8, 2))
+    numbers.learn([pb.RoomGrant(room_uid=ROOM, generation=9, number=1)], ended=[2, 44])
+    (part,) = numbers.parts(1, pack_record(1, 0, 1, 0, 0, b""))
+    assert (part.uid, part.generation) == (ROOM, 9)
+    said = numbers.acks([Ack(ROOM, 7, Outcome.DURABLE, 3), Ack(OTHER, 8, Outcome.DURABLE, 4)], False)
+    assert (len(said.acks), said.durable) == (2, b"")
+
+
+def test_a_stream_names_no_more_rooms_than_there_may_be() -> None:
+    numbers = messages.Numbers()
+    grants = [pb.RoomGrant(room_uid=ROOM, generation=n, number=n) for n in range(1, messages.MAX_ROOMS + 2)]
+    numbers.learn(grants[:-1])
+    with pytest.raises(ApiError) as refused:
+        numbers.learn(grants[-1:])
+    assert refused.value.code is ErrorCode.INVALID
+
+
+def test_rooms_that_are_durable_are_told_by_number_and_all_else_by_name() -> None:
+    numbers = named((ROOM, 7, 1))
+    acks = [Ack(ROOM, 7, Outcome.DURABLE, 3), Ack(OTHER, 8, Outcome.DURABLE, 4)]
+    said = numbers.acks(acks, False)
+    assert (said.durable, [ack.room_uid for ack in said.acks]) == (pack_durable([(1, 3)]), [OTHER])
+    fenced = numbers.acks([Ack(ROOM, 7, Outcome.FENCED)], False)
+    assert (fenced.durable, fenced.acks[0].outcome) == (b"", pb.RoomAck.OUTCOME_FENCED)
+    hello = numbers.acks(acks[:1], True)
+    assert (hello.durable, hello.hello, hello.acks[0].version) == (b"", True, 3)

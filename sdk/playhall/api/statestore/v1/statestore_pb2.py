@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+playhall/api/statestore/v1/statestore.proto\x12\x1aplayhall.api.statestore.v1\"\xb2\x01\n\x0bOpenRequest\x12\x0f\n\x07project\x18\x01 \x01(\t\x12\x10\n\x08room_uid\x18\x02 \x01(\t\x12\x0f\n\x07host_id\x18\x03 \x01(\t\x12\x14\n\x0chost_address\x18\x04 \x01(\t\x12\x0f\n\x07open_id\x18\x05 \x01(\t\x12\x12\n\ndeploy_seq\x18\x06 \x01(\x04\x12\x11\n\thas_state\x18\x07 \x01(\x08\x12\x0e\n\x06reason\x18\x08 \x01(\r\x12\x11\n\tmap_epoch\x18\t \x01(\x04\"\xbf\x02\n\x0cOpenResponse\x12\x36\n\x07granted\x18\x01 \x01(\x0b\x32#.playhall.api.statestore.v1.GrantedH\x00\x12?\n\x0c\x61lready_open\x18\x02 \x01(\x0b\x32\'.playhall.api.statestore.v1.AlreadyOpenH\x00\x12:\n\x07\x62\x61\x63koff\x18\x03 \x01(\x0b\x32\'.playhall.api.statestore.v1.OpenBackoffH\x00\x12:\n\x07\x64\x65leted\x18\x04 \x01(\x0b\x32\'.playhall.api.statestore.v1.RoomDeletedH\x00\x12\x36\n\x05state\x18\x05 \x01(\x0b\x32%.playhall.api.statestore.v1.StatePartH\x00\x42\x06\n\x04part\"\xd0\x01\n\x07Granted\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x0c\n\x04tick\x18\x03 \x01(\x04\x12\x13\n\x0bsaved_at_ms\x18\x04 \x01(\x03\x12\x12\n\nelapsed_ms\x18\x05 \x01(\x04\x12\x32\n\tprior_end\x18\x06 \x01(\x0e\x32\x1f.playhall.api.statestore.v1.End\x12\x11\n\thas_state\x18\x07 \x01(\x08\x12\x15\n\x08\x61larm_ms\x18\x08 \x01(\x03H\x00\x88\x01\x01\x42\x0b\n\t_alarm_ms\"H\n\x0b\x41lreadyOpen\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\x14\n\x0chost_address\x18\x03 \x01(\t\"%\n\x0bOpenBackoff\x12\x16\n\x0eretry_after_ms\x18\x01 \x01(\r\"\r\n\x0bRoomDeleted\"\xac\x01\n\tStatePart\x12\x38\n\x04kind\x18\x01 \x01(\x0e\x32*.playhall.api.statestore.v1.StatePart.Kind\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0c\n\x04last\x18\x03 \x01(\x08\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x08\"<\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\r\n\tKIND_BASE\x10\x01\x12\x0f\n\x0bKIND_RECORD\x10\x02\"\xda\x01\n\x0cWriteRequest\x12\x35\n\x05hello\x18\x01 \x01(\x0b\x32&.playhall.api.statestore.v1.WriteHello\x12\x37\n\x07records\x18\x02 \x03(\x0b\x32&.playhall.api.statestore.v1.RecordPart\x12\x11\n\theartbeat\x18\x03 \x01(\x08\x12\x33\n\x05ticks\x18\x04 \x03(\x0b\x32$.playhall.api.statestore.v1.RoomTick\x12\x12\n\nhost_token\x18\x05 \x01(\t\"f\n\nWriteHello\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x11\n\tmap_epoch\x18\x02 \x01(\x04\x12\x34\n\x05rooms\x18\x03 \x03(\x0b\x32%.playhall.api.statestore.v1.RoomGrant\"1\n\tRoomGrant\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\"\xbc\x01\n\nRecordPart\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x0c\n\x04prev\x18\x03 \x01(\r\x12\x0f\n\x07version\x18\x04 \x01(\r\x12\x0c\n\x04tick\x18\x05 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\x12\x0c\n\x04last\x18\x07 \x01(\x08\x12\x0c\n\x04\x62\x61se\x18\x08 \x01(\x08\x12\x15\n\x08\x61larm_ms\x18\t \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05\x63rc32\x18\n \x01(\rB\x0b\n\t_alarm_ms\">\n\x08RoomTick\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x0c\n\x04tick\x18\x03 \x01(\x04\"Q\n\rWriteResponse\x12\x31\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32#.playhall.api.statestore.v1.RoomAck\x12\r\n\x05hello\x18\x02 \x01(\x08\"\x91\x02\n\x07RoomAck\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12<\n\x07outcome\x18\x03 \x01(\x0e\x32+.playhall.api.statestore.v1.RoomAck.Outcome\x12\x0f\n\x07version\x18\x04 \x01(\r\"\x90\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_DURABLE\x10\x01\x12\x12\n\x0eOUTCOME_FENCED\x10\x02\x12\x15\n\x11OUTCOME_NEED_BASE\x10\x03\x12\x17\n\x13OUTCOME_WRONG_SHARD\x10\x04\x12\x13\n\x0fOUTCOME_DELETED\x10\x05\"\xb6\x01\n\x0c\x43loseRequest\x12\x0f\n\x07project\x18\x01 \x01(\t\x12\x10\n\x08room_uid\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0f\n\x07version\x18\x04 \x01(\r\x12\x0c\n\x04tick\x18\x05 \x01(\x04\x12-\n\x04kind\x18\x06 \x01(\x0e\x32\x1f.playhall.api.statestore.v1.End\x12\x10\n\x08\x61larm_ms\x18\x07 \x01(\x03\x12\x0f\n\x07host_id\x18\x08 \x01(\t\"\x0f\n\rCloseResponse\"A\n\x0cWatchRequest\x12\x11\n\trouter_id\x18\x01 \x01(\t\x12\r\n\x05watch\x18\x02 \x03(\t\x12\x0f\n\x07unwatch\x18\x03 \x03(\t\"Y\n\rWatchResponse\x12\x35\n\x05rooms\x18\x01 \x03(\x0b\x32&.playhall.api.statestore.v1.RoomStatus\x12\x11\n\theartbeat\x18\x02 \x01(\x08\"\xdc\x02\n\nRoomStatus\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12=\n\x06status\x18\x02 \x01(\x0e\x32-.playhall.api.statestore.v1.RoomStatus.Status\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0f\n\x07host_id\x18\x04 \x01(\t\x12\x14\n\x0chost_address\x18\x05 \x01(\t\x12\x0f\n\x07version\x18\x06 \x01(\r\x12\x12\n\ndeploy_seq\x18\x07 \x01(\x04\"\x9c\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x0e\n\nSTATUS_NEW\x10\x01\x12\x0f\n\x0bSTATUS_LIVE\x10\x02\x12\x0f\n\x0bSTATUS_DEAD\x10\x03\x12\x11\n\rSTATUS_CLOSED\x10\x04\x12\x11\n\rSTATUS_ASLEEP\x10\x05\x12\x12\n\x0eSTATUS_DELETED\x10\x06\x12\x0e\n\nSTATUS_DUE\x10\x07\"U\n\rStrikeRequest\x12\x0f\n\x07project\x18\x01 \x01(\t\x12\x10\n\x08room_uid\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\r\n\x05\x65rror\x18\x04 \x01(\t\"!\n\x0eStrikeResponse\x12\x0f\n\x07strikes\x18\x01 \x01(\r*}\n\x03\x45nd\x12\x13\n\x0f\x45ND_UNSPECIFIED\x10\x00\x12\r\n\tEND_NEVER\x10\x01\x12\x12\n\x0e\x45ND_HIBERNATED\x10\x02\x12\x0f\n\x0b\x45ND_CRASHED\x10\x03\x12\r\n\tEND_MOVED\x10\x04\x12\r\n\tEND_SLEPT\x10\x05\x12\x0f\n\x0b\x45ND_STOPPED\x10\x06\x32\xec\x03\n\nStateStore\x12[\n\x04Open\x12\'.playhall.api.statestore.v1.OpenRequest\x1a(.playhall.api.statestore.v1.OpenResponse0\x01\x12`\n\x05Write\x12(.playhall.api.statestore.v1.WriteRequest\x1a).playhall.api.statestore.v1.WriteResponse(\x01\x30\x01\x12\\\n\x05\x43lose\x12(.playhall.api.statestore.v1.CloseRequest\x1a).playhall.api.statestore.v1.CloseResponse\x12`\n\x05Watch\x12(.playhall.api.statestore.v1.WatchRequest\x1a).playhall.api.statestore.v1.WatchResponse(\x01\x30\x01\x12_\n\x06Strike\x12).playhall.api.statestore.v1.StrikeRequest\x1a*.playhall.api.statestore.v1.StrikeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+playhall/api/statestore/v1/statestore.proto\x12\x1aplayhall.api.statestore.v1\"\xb2\x01\n\x0bOpenRequest\x12\x0f\n\x07project\x18\x01 \x01(\t\x12\x10\n\x08room_uid\x18\x02 \x01(\t\x12\x0f\n\x07host_id\x18\x03 \x01(\t\x12\x14\n\x0chost_address\x18\x04 \x01(\t\x12\x0f\n\x07open_id\x18\x05 \x01(\t\x12\x12\n\ndeploy_seq\x18\x06 \x01(\x04\x12\x11\n\thas_state\x18\x07 \x01(\x08\x12\x0e\n\x06reason\x18\x08 \x01(\r\x12\x11\n\tmap_epoch\x18\t \x01(\x04\"\xbf\x02\n\x0cOpenResponse\x12\x36\n\x07granted\x18\x01 \x01(\x0b\x32#.playhall.api.statestore.v1.GrantedH\x00\x12?\n\x0c\x61lready_open\x18\x02 \x01(\x0b\x32\'.playhall.api.statestore.v1.AlreadyOpenH\x00\x12:\n\x07\x62\x61\x63koff\x18\x03 \x01(\x0b\x32\'.playhall.api.statestore.v1.OpenBackoffH\x00\x12:\n\x07\x64\x65leted\x18\x04 \x01(\x0b\x32\'.playhall.api.statestore.v1.RoomDeletedH\x00\x12\x36\n\x05state\x18\x05 \x01(\x0b\x32%.playhall.api.statestore.v1.StatePartH\x00\x42\x06\n\x04part\"\xd0\x01\n\x07Granted\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x0c\n\x04tick\x18\x03 \x01(\x04\x12\x13\n\x0bsaved_at_ms\x18\x04 \x01(\x03\x12\x12\n\nelapsed_ms\x18\x05 \x01(\x04\x12\x32\n\tprior_end\x18\x06 \x01(\x0e\x32\x1f.playhall.api.statestore.v1.End\x12\x11\n\thas_state\x18\x07 \x01(\x08\x12\x15\n\x08\x61larm_ms\x18\x08 \x01(\x03H\x00\x88\x01\x01\x42\x0b\n\t_alarm_ms\"H\n\x0b\x41lreadyOpen\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\x14\n\x0chost_address\x18\x03 \x01(\t\"%\n\x0bOpenBackoff\x12\x16\n\x0eretry_after_ms\x18\x01 \x01(\r\"\r\n\x0bRoomDeleted\"\xac\x01\n\tStatePart\x12\x38\n\x04kind\x18\x01 \x01(\x0e\x32*.playhall.api.statestore.v1.StatePart.Kind\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0c\n\x04last\x18\x03 \x01(\x08\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x08\"<\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\r\n\tKIND_BASE\x10\x01\x12\x0f\n\x0bKIND_RECORD\x10\x02\"\xac\x02\n\x0cWriteRequest\x12\x35\n\x05hello\x18\x01 \x01(\x0b\x32&.playhall.api.statestore.v1.WriteHello\x12\x37\n\x07records\x18\x02 \x03(\x0b\x32&.playhall.api.statestore.v1.RecordPart\x12\x11\n\theartbeat\x18\x03 \x01(\x08\x12\x33\n\x05ticks\x18\x04 \x03(\x0b\x32$.playhall.api.statestore.v1.RoomTick\x12\x12\n\nhost_token\x18\x05 \x01(\t\x12\x34\n\x05rooms\x18\x06 \x03(\x0b\x32%.playhall.api.statestore.v1.RoomGrant\x12\r\n\x05\x65nded\x18\x07 \x03(\r\x12\x0b\n\x03run\x18\x08 \x01(\x0c\"f\n\nWriteHello\x12\x0f\n\x07host_id\x18\x01 \x01(\t\x12\x11\n\tmap_epoch\x18\x02 \x01(\x04\x12\x34\n\x05rooms\x18\x03 \x03(\x0b\x32%.playhall.api.statestore.v1.RoomGrant\"A\n\tRoomGrant\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x0e\n\x06number\x18\x03 \x01(\r\"\xbc\x01\n\nRecordPart\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x0c\n\x04prev\x18\x03 \x01(\r\x12\x0f\n\x07version\x18\x04 \x01(\r\x12\x0c\n\x04tick\x18\x05 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\x12\x0c\n\x04last\x18\x07 \x01(\x08\x12\x0c\n\x04\x62\x61se\x18\x08 \x01(\x08\x12\x15\n\x08\x61larm_ms\x18\t \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05\x63rc32\x18\n \x01(\rB\x0b\n\t_alarm_ms\">\n\x08RoomTick\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x0c\n\x04tick\x18\x03 \x01(\x04\"b\n\rWriteResponse\x12\x31\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32#.playhall.api.statestore.v1.RoomAck\x12\r\n\x05hello\x18\x02 \x01(\x08\x12\x0f\n\x07\x64urable\x18\x03 \x01(\x0c\"\x91\x02\n\x07RoomAck\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12<\n\x07outcome\x18\x03 \x01(\x0e\x32+.playhall.api.statestore.v1.RoomAck.Outcome\x12\x0f\n\x07version\x18\x04 \x01(\r\"\x90\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_DURABLE\x10\x01\x12\x12\n\x0eOUTCOME_FENCED\x10\x02\x12\x15\n\x11OUTCOME_NEED_BASE\x10\x03\x12\x17\n\x13OUTCOME_WRONG_SHARD\x10\x04\x12\x13\n\x0fOUTCOME_DELETED\x10\x05\"\xb6\x01\n\x0c\x43loseRequest\x12\x0f\n\x07project\x18\x01 \x01(\t\x12\x10\n\x08room_uid\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0f\n\x07version\x18\x04 \x01(\r\x12\x0c\n\x04tick\x18\x05 \x01(\x04\x12-\n\x04kind\x18\x06 \x01(\x0e\x32\x1f.playhall.api.statestore.v1.End\x12\x10\n\x08\x61larm_ms\x18\x07 \x01(\x03\x12\x0f\n\x07host_id\x18\x08 \x01(\t\"\x0f\n\rCloseResponse\"A\n\x0cWatchRequest\x12\x11\n\trouter_id\x18\x01 \x01(\t\x12\r\n\x05watch\x18\x02 \x03(\t\x12\x0f\n\x07unwatch\x18\x03 \x03(\t\"Y\n\rWatchResponse\x12\x35\n\x05rooms\x18\x01 \x03(\x0b\x32&.playhall.api.statestore.v1.RoomStatus\x12\x11\n\theartbeat\x18\x02 \x01(\x08\"\xdc\x02\n\nRoomStatus\x12\x10\n\x08room_uid\x18\x01 \x01(\t\x12=\n\x06status\x18\x02 \x01(\x0e\x32-.playhall.api.statestore.v1.RoomStatus.Status\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0f\n\x07host_id\x18\x04 \x01(\t\x12\x14\n\x0chost_address\x18\x05 \x01(\t\x12\x0f\n\x07version\x18\x06 \x01(\r\x12\x12\n\ndeploy_seq\x18\x07 \x01(\x04\"\x9c\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x0e\n\nSTATUS_NEW\x10\x01\x12\x0f\n\x0bSTATUS_LIVE\x10\x02\x12\x0f\n\x0bSTATUS_DEAD\x10\x03\x12\x11\n\rSTATUS_CLOSED\x10\x04\x12\x11\n\rSTATUS_ASLEEP\x10\x05\x12\x12\n\x0eSTATUS_DELETED\x10\x06\x12\x0e\n\nSTATUS_DUE\x10\x07\"U\n\rStrikeRequest\x12\x0f\n\x07project\x18\x01 \x01(\t\x12\x10\n\x08room_uid\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\r\n\x05\x65rror\x18\x04 \x01(\t\"!\n\x0eStrikeResponse\x12\x0f\n\x07strikes\x18\x01 \x01(\r*}\n\x03\x45nd\x12\x13\n\x0f\x45ND_UNSPECIFIED\x10\x00\x12\r\n\tEND_NEVER\x10\x01\x12\x12\n\x0e\x45ND_HIBERNATED\x10\x02\x12\x0f\n\x0b\x45ND_CRASHED\x10\x03\x12\r\n\tEND_MOVED\x10\x04\x12\r\n\tEND_SLEPT\x10\x05\x12\x0f\n\x0b\x45ND_STOPPED\x10\x06\x32\xec\x03\n\nStateStore\x12[\n\x04Open\x12\'.playhall.api.statestore.v1.OpenRequest\x1a(.playhall.api.statestore.v1.OpenResponse0\x01\x12`\n\x05Write\x12(.playhall.api.statestore.v1.WriteRequest\x1a).playhall.api.statestore.v1.WriteResponse(\x01\x30\x01\x12\\\n\x05\x43lose\x12(.playhall.api.statestore.v1.CloseRequest\x1a).playhall.api.statestore.v1.CloseResponse\x12`\n\x05Watch\x12(.playhall.api.statestore.v1.WatchRequest\x1a).playhall.api.statestore.v1.WatchResponse(\x01\x30\x01\x12_\n\x06Strike\x12).playhall.api.statestore.v1.StrikeRequest\x1a*.playhall.api.statestore.v1.StrikeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'playhall.api.statestore.v1.statestore_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_END']._serialized_start=2915
-  _globals['_END']._serialized_end=3040
+  _globals['_END']._serialized_start=3030
+  _globals['_END']._serialized_end=3155
   _globals['_OPENREQUEST']._serialized_start=76
   _globals['_OPENREQUEST']._serialized_end=254
   _globals['_OPENRESPONSE']._serialized_start=257
@@ -50,37 +50,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATEPART_KIND']._serialized_start=1030
   _globals['_STATEPART_KIND']._serialized_end=1090
   _globals['_WRITEREQUEST']._serialized_start=1093
-  _globals['_WRITEREQUEST']._serialized_end=1311
-  _globals['_WRITEHELLO']._serialized_start=1313
-  _globals['_WRITEHELLO']._serialized_end=1415
-  _globals['_ROOMGRANT']._serialized_start=1417
-  _globals['_ROOMGRANT']._serialized_end=1466
-  _globals['_RECORDPART']._serialized_start=1469
-  _globals['_RECORDPART']._serialized_end=1657
-  _globals['_ROOMTICK']._serialized_start=1659
-  _globals['_ROOMTICK']._serialized_end=1721
-  _globals['_WRITERESPONSE']._serialized_start=1723
-  _globals['_WRITERESPONSE']._serialized_end=1804
-  _globals['_ROOMACK']._serialized_start=1807
-  _globals['_ROOMACK']._serialized_end=2080
-  _globals['_ROOMACK_OUTCOME']._serialized_start=1936
-  _globals['_ROOMACK_OUTCOME']._serialized_end=2080
-  _globals['_CLOSEREQUEST']._serialized_start=2083
-  _globals['_CLOSEREQUEST']._serialized_end=2265
-  _globals['_CLOSERESPONSE']._serialized_start=2267
-  _globals['_CLOSERESPONSE']._serialized_end=2282
-  _globals['_WATCHREQUEST']._serialized_start=2284
-  _globals['_WATCHREQUEST']._serialized_end=2349
-  _globals['_WATCHRESPONSE']._serialized_start=2351
-  _globals['_WATCHRESPONSE']._serialized_end=2440
-  _globals['_ROOMSTATUS']._serialized_start=2443
-  _globals['_ROOMSTATUS']._serialized_end=2791
-  _globals['_ROOMSTATUS_STATUS']._serialized_start=2635
-  _globals['_ROOMSTATUS_STATUS']._serialized_end=2791
-  _globals['_STRIKEREQUEST']._serialized_start=2793
-  _globals['_STRIKEREQUEST']._serialized_end=2878
-  _globals['_STRIKERESPONSE']._serialized_start=2880
-  _globals['_STRIKERESPONSE']._serialized_end=2913
-  _globals['_STATESTORE']._serialized_start=3043
-  _globals['_STATESTORE']._serialized_end=3535
+  _globals['_WRITEREQUEST']._serialized_end=1393
+  _globals['_WRITEHELLO']._serialized_start=1395
+  _globals['_WRITEHELLO']._serialized_end=1497
+  _globals['_ROOMGRANT']._serialized_start=1499
+  _globals['_ROOMGRANT']._serialized_end=1564
+  _globals['_RECORDPART']._serialized_start=1567
+  _globals['_RECORDPART']._serialized_end=1755
+  _globals['_ROOMTICK']._serialized_start=1757
+  _globals['_ROOMTICK']._serialized_end=1819
+  _globals['_WRITERESPONSE']._serialized_start=1821
+  _globals['_WRITERESPONSE']._serialized_end=1919
+  _globals['_ROOMACK']._serialized_start=1922
+  _globals['_ROOMACK']._serialized_end=2195
+  _globals['_ROOMACK_OUTCOME']._serialized_start=2051
+  _globals['_ROOMACK_OUTCOME']._serialized_end=2195
+  _globals['_CLOSEREQUEST']._serialized_start=2198
+  _globals['_CLOSEREQUEST']._serialized_end=2380
+  _globals['_CLOSERESPONSE']._serialized_start=2382
+  _globals['_CLOSERESPONSE']._serialized_end=2397
+  _globals['_WATCHREQUEST']._serialized_start=2399
+  _globals['_WATCHREQUEST']._serialized_end=2464
+  _globals['_WATCHRESPONSE']._serialized_start=2466
+  _globals['_WATCHRESPONSE']._serialized_end=2555
+  _globals['_ROOMSTATUS']._serialized_start=2558
+  _globals['_ROOMSTATUS']._serialized_end=2906
+  _globals['_ROOMSTATUS_STATUS']._serialized_start=2750
+  _globals['_ROOMSTATUS_STATUS']._serialized_end=2906
+  _globals['_STRIKEREQUEST']._serialized_start=2908
+  _globals['_STRIKEREQUEST']._serialized_end=2993
+  _globals['_STRIKERESPONSE']._serialized_start=2995
+  _globals['_STRIKERESPONSE']._serialized_end=3028
+  _globals['_STATESTORE']._serialized_start=3158
+  _globals['_STATESTORE']._serialized_end=3650
 # @@protoc_insertion_point(module_scope)

@@ -309,10 +309,17 @@ class WriteRequest(_message.Message):
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     TICKS_FIELD_NUMBER: _builtins.int
     HOST_TOKEN_FIELD_NUMBER: _builtins.int
+    ROOMS_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     heartbeat: _builtins.bool
     """The loop of the process is alive. At least every second."""
     host_token: _builtins.str
     """A new host token, when the old one nears its end."""
+    run: _builtins.bytes
+    """Whole records that set no alarm, after `rooms` and `records`. Each is, little-endian:
+      room u32 (its number), prev u32, version u32, crc32 u32, tick u64, size u32, data
+    """
     @_builtins.property
     def hello(self) -> Global___WriteHello: ...
     @_builtins.property
@@ -320,6 +327,14 @@ class WriteRequest(_message.Message):
     @_builtins.property
     def ticks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoomTick]:
         """Rooms whose tick moved without a record."""
+
+    @_builtins.property
+    def rooms(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoomGrant]:
+        """Rooms that were granted since hello, with the numbers that `run` has for them."""
+
+    @_builtins.property
+    def ended(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers that name no room any more."""
 
     def __init__(
         self,
@@ -329,10 +344,13 @@ class WriteRequest(_message.Message):
         heartbeat: _builtins.bool = ...,
         ticks: _abc.Iterable[Global___RoomTick] | None = ...,
         host_token: _builtins.str = ...,
+        rooms: _abc.Iterable[Global___RoomGrant] | None = ...,
+        ended: _abc.Iterable[_builtins.int] | None = ...,
+        run: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["hello", b"hello"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "hello", b"hello", "host_token", b"host_token", "records", b"records", "ticks", b"ticks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "heartbeat", b"heartbeat", "hello", b"hello", "host_token", b"host_token", "records", b"records", "rooms", b"rooms", "run", b"run", "ticks", b"ticks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -374,17 +392,21 @@ class RoomGrant(_message.Message):
 
     ROOM_UID_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
     room_uid: _builtins.str
     generation: _builtins.int
+    number: _builtins.int
+    """Chosen by the host, from 1, and used once on a stream; 0: the room has none."""
     def __init__(
         self,
         *,
         room_uid: _builtins.str = ...,
         generation: _builtins.int = ...,
+        number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "room_uid", b"room_uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "number", b"number", "room_uid", b"room_uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -479,8 +501,11 @@ class WriteResponse(_message.Message):
 
     ACKS_FIELD_NUMBER: _builtins.int
     HELLO_FIELD_NUMBER: _builtins.int
+    DURABLE_FIELD_NUMBER: _builtins.int
     hello: _builtins.bool
     """Answered to hello; also sent as heartbeat, empty."""
+    durable: _builtins.bytes
+    """Rooms that have numbers and are durable up to a version, instead of an ack each; little-endian: number u32, version u32."""
     @_builtins.property
     def acks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoomAck]: ...
     def __init__(
@@ -488,10 +513,11 @@ class WriteResponse(_message.Message):
         *,
         acks: _abc.Iterable[Global___RoomAck] | None = ...,
         hello: _builtins.bool = ...,
+        durable: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "hello", b"hello"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "durable", b"durable", "hello", b"hello"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

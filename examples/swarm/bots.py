@@ -34,15 +34,19 @@ NUMERALS = ("I", "II", "III", "IV", "V")
 CHART = CELLS // 2
 CHART_CELL = SIZE / CHART
 LOOK = 3
+#: How much a bot minds other lights where it goes.
+COMPANY = 5.0
 
 
 class Chart:
-    """What bots know of the sea: where fish are, and how bright the brightest light is, in each cell."""
+    """What bots know of the sea: what each cell has of fish and lights, and how bright the brightest is."""
 
     def __init__(self, density: Floats, x: Floats, y: Floats, glow: Floats) -> None:
         coarse = density.reshape(CHART, 2, CHART, 2).sum(axis=(1, 3))
-        scent = np.log1p(blurred(coarse[None])[0])
-        self._scent = np.pad(scent, LOOK, constant_values=-1.0)  # nobody wants to leave the sea
+        lights = np.zeros((CHART, CHART))
+        np.add.at(lights, (self._cell(y), self._cell(x)), 1.0)
+        scent = np.log1p(blurred(coarse[None])[0]) - COMPANY * blurred(lights[None])[0]
+        self._scent = np.pad(scent, LOOK, constant_values=-9.0)  # nobody wants to leave the sea
         menace = np.zeros((CHART, CHART))
         np.maximum.at(menace, (self._cell(y), self._cell(x)), glow)
         self._menace = np.pad(menace, LOOK)
@@ -70,7 +74,7 @@ class Pack(Bot):
     """A few lights of one hue. Its fields are saved: a wake finds it as it was."""
 
     hue: int = 0
-    pace: float = 0.7
+    pace: float = 0.5
     """How hard it swims, up to 1."""
     boldness: float = 0.5
     """How little it minds brighter lights, up to 1."""

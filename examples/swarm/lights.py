@@ -14,7 +14,7 @@ __all__ = ["Lights"]
 #: The brightest are so much slower.
 WEIGHT = 0.25
 #: Of the glow above the least there is, so much fades in a second.
-FADE = 0.012
+FADE = 0.02
 #: A dash takes one of glow every so many ticks.
 DASH_TICKS = 3
 #: A brighter light that is touched takes so much at a time.

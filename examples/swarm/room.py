@@ -86,7 +86,7 @@ class Swarm(Room[Sea, Mine, Diver]):
                 return
             if name not in called:
                 pack = Pack(
-                    hue=random.randrange(256), pace=random.uniform(0.55, 0.85), boldness=random.random()
+                    hue=random.randrange(256), pace=random.uniform(0.35, 0.65), boldness=random.random()
                 )
                 self.bots.add(pack, name=name)
 

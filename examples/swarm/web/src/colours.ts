@@ -1,6 +1,6 @@
 // What has which colour.
 
-import type { Colour } from "./renderer.js";
+import type { Colour } from "./sprites.js";
 
 /** By species: lantern fish, dusk fish, reed fish, and the rare golden ones. */
 const SPECIES: readonly Colour[] = [

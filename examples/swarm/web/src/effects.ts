@@ -1,6 +1,6 @@
 // Sparks and rings: what is only there to be looked at, and known to nobody else.
 
-import { Shape, type Colour, type Sprites } from "./renderer.js";
+import { Shape, type Colour, type Sprites } from "./sprites.js";
 
 const MOST_SPARKS = 700;
 const MOTES = 150;

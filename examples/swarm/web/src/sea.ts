@@ -2,13 +2,7 @@
 
 import { hueColour, speciesColour } from "./colours.js";
 import { Effects } from "./effects.js";
-import {
-  Renderer,
-  Shape,
-  Sprites,
-  type Colour,
-  type View,
-} from "./renderer.js";
+import { Renderer, type View } from "./renderer.js";
 import {
   AGILITY,
   DASH,
@@ -21,6 +15,7 @@ import {
   type Fish,
   type Light,
 } from "./shared.gen.js";
+import { Shape, Sprites, type Colour } from "./sprites.js";
 import { Swimmer, TickLength } from "./swimmers.js";
 
 /** How much of what is seen the window shows: more, the brighter the own light. */
@@ -30,6 +25,9 @@ const FAR_SHARE = 0.94;
 const AHEAD = 16;
 const FISH_SIZES = [6.4, 8, 7.2, 11.5];
 const DANGER: Colour = [1, 0.25, 0.2];
+/** Names nearer than this lie over each other, in the page's pixels. */
+const LABEL_WIDTH = 84;
+const LABEL_HEIGHT = 18;
 /** As lights.py has it. */
 const BRIGHTER = 1.2;
 
@@ -261,10 +259,11 @@ export class Sea {
     const isOwn = seen === this.#own;
     const { x, y, presence } = swimmer;
     const reach = reachOf(entity.glow);
-    const size = reach * 3.5 + 12;
-    if (!isInView(view, x, y, size)) return;
+    const size = reach * 1.75 + 7;
+    if (!isInView(view, x, y, reach * 5)) return;
     const colour = hueColour(entity.hue);
     const pulse = 1 + 0.035 * Math.sin(view.time * 2.2 + swimmer.phase);
+    this.#sprites.addHalo(x, y, reach * 2.6 + 14, colour, presence);
     this.#sprites.add(
       Shape.LIGHT,
       x,
@@ -272,8 +271,7 @@ export class Sea {
       size * pulse,
       colour,
       presence,
-      0,
-      view.time + entity.id,
+      view.time * 0.22 + entity.id,
     );
     const speed = Math.hypot(swimmer.vx, swimmer.vy) * 1_000;
     if (Math.random() * 260 < speed * (entity.is_dashing ? 2.2 : 1))
@@ -298,26 +296,23 @@ export class Sea {
     this.#glow = Math.min(this.#glow, glow);
   }
 
-  /** Names of the lights in sight, the brightest first. The own one needs none. */
+  /** Names of the lights in sight, the brightest first, none over another. The own one needs none. */
   labels(most: number): Label[] {
     const view = this.#view;
     if (view === undefined) return [];
-    const { innerWidth, innerHeight } = window;
-    return [...this.#lights.values()]
+    const named = [...this.#lights.values()]
       .filter((seen) => seen !== this.#own && seen.entity.name !== "")
       .filter(({ swimmer: { x, y } }) => isInView(view, x, y, 0))
-      .sort((a, b) => b.entity.glow - a.entity.glow)
-      .slice(0, most)
-      .map(({ entity: { id, name, hue, glow }, swimmer: { x, y } }) => ({
-        id,
-        name,
-        hue,
-        x: ((x - view.x) / view.halfWidth + 1) * 0.5 * innerWidth,
-        y:
-          ((y + reachOf(glow) * 1.2 - view.y) / view.halfHeight + 1) *
-          0.5 *
-          innerHeight,
-      }));
+      .sort((a, b) => b.entity.glow - a.entity.glow);
+    const labels: Label[] = [];
+    for (const { entity, swimmer } of named) {
+      if (labels.length === most) break;
+      const { id, name, hue } = entity;
+      const below = swimmer.y + reachOf(entity.glow) * 1.2;
+      const label = { id, name, hue, ...onPage(view, swimmer.x, below) };
+      if (!labels.some((other) => isOver(label, other))) labels.push(label);
+    }
+    return labels;
   }
 
   /** Where the own light is drawn, in the page's pixels, to steer from. */
@@ -326,13 +321,20 @@ export class Sea {
     const { innerWidth: width, innerHeight: height } = window;
     if (view === undefined || this.#own === undefined)
       return { x: width / 2, y: height / 2 };
-    const { x, y } = this.#own.swimmer;
-    return {
-      x: ((x - view.x) / view.halfWidth + 1) * 0.5 * width,
-      y: ((y - view.y) / view.halfHeight + 1) * 0.5 * height,
-    };
+    return onPage(view, this.#own.swimmer.x, this.#own.swimmer.y);
   }
 }
+
+/** Where a place in the sea is, in the page's pixels. */
+function onPage(view: View, x: number, y: number): { x: number; y: number } {
+  return {
+    x: ((x - view.x) / view.halfWidth + 1) * 0.5 * window.innerWidth,
+    y: ((y - view.y) / view.halfHeight + 1) * 0.5 * window.innerHeight,
+  };
+}
+
+const isOver = (a: Label, b: Label): boolean =>
+  Math.abs(a.x - b.x) < LABEL_WIDTH && Math.abs(a.y - b.y) < LABEL_HEIGHT;
 
 function isInView(view: View, x: number, y: number, margin: number): boolean {
   return (

@@ -1,6 +1,14 @@
 // What runs on the graphics card: the water, and everything that shines in it.
+//
+// Shapes are painted once into an atlas and copied from there: machines without a graphics card run shaders too, and
+// pay for each line of them at each pixel.
 
-/** The water is a mesh whose corners have a colour: soft, and cheap on the weakest machine. */
+export const MOST_HALOS = 16;
+export const FISH_FRAMES = 16;
+export const ATLAS_WIDTH = 1024;
+export const ATLAS_HEIGHT = 512;
+
+/** The water is a mesh whose corners have a colour: soft, and cheap. */
 export const WATER_VERTEX = `#version 300 es
 uniform vec2 centre;
 uniform vec2 span;
@@ -8,6 +16,8 @@ uniform float time;
 uniform vec2 own;
 uniform vec3 tint;
 uniform float size;
+uniform vec4 halos[${MOST_HALOS}];
+uniform vec3 hues[${MOST_HALOS}];
 in vec2 corner;
 out vec3 colour;
 
@@ -27,8 +37,13 @@ void main() {
   water += shine * (0.16 * exp(-near * near / 8000.0) + 0.06 * exp(-near / 120.0));
   float out_by = max(max(-at.x, at.x - size), max(-at.y, at.y - size));
   water *= 1.0 - smoothstep(-10.0, 60.0, out_by);
-  float vignette = dot(corner, corner);
-  colour = water * (1.1 - 0.36 * vignette);
+  // Round each light the water glows: its place, how far that goes, and how strong it is.
+  for (int index = 0; index < ${MOST_HALOS}; index++) {
+    vec4 halo = halos[index];
+    float far = length(at - halo.xy) / halo.z;
+    water += hues[index] * halo.w * (0.12 * exp(-far * far * 2.2) + 0.035 * exp(-far * 1.2));
+  }
+  colour = water * (1.1 - 0.36 * dot(corner, corner));
   gl_Position = vec4(corner.x, -corner.y, 0.0, 1.0);
 }`;
 
@@ -39,8 +54,8 @@ out vec4 result;
 
 void main() {
   // A grain finer than one step of colour, or the dark would show bands.
-  float grain = fract(sin(dot(gl_FragCoord.xy, vec2(12.9898, 78.233))) * 43758.5453);
-  result = vec4(colour + (grain - 0.5) / 160.0, 1.0);
+  float grain = fract(52.9829189 * fract(dot(gl_FragCoord.xy, vec2(0.06711056, 0.00583715))));
+  result = vec4(colour + (grain - 0.5) / 170.0, 1.0);
 }`;
 
 export const SPRITE_VERTEX = `#version 300 es
@@ -50,69 +65,90 @@ in vec2 corner;
 in vec4 place;
 in vec4 colour;
 in vec2 look;
-out vec2 at;
+out vec2 texel;
 out vec4 tint;
-flat out float shape;
-flat out float phase;
 
 void main() {
+  bool is_fish = look.x < 0.5;
   // Fish are longer than high; all else is round.
-  vec2 local = corner * vec2(1.0, look.x < 0.5 ? 0.62 : 1.0);
+  vec2 local = corner * vec2(1.0, is_fish ? 0.5 : 1.0);
   float c = cos(place.z), s = sin(place.z);
   vec2 turned = vec2(local.x * c - local.y * s, local.x * s + local.y * c) * place.w;
   vec2 seen = (place.xy + turned - centre) / span;
   gl_Position = vec4(seen.x, -seen.y, 0.0, 1.0);
-  at = local;
+  float frame = floor(mod(look.y / 6.2831853, 1.0) * ${FISH_FRAMES}.0);
+  vec2 cell = is_fish ? vec2(mod(frame, 8.0), floor(frame / 8.0)) * 128.0 : vec2((look.x - 1.0) * 256.0, 256.0);
+  float length = is_fish ? 128.0 : 256.0;
+  texel = (cell + (local * 0.5 + 0.5) * length) / vec2(${ATLAS_WIDTH}.0, ${ATLAS_HEIGHT}.0);
   tint = colour;
-  shape = look.x;
-  phase = look.y;
 }`;
 
-/** Shapes: 0 a fish, 1 a glow, 2 a spark, 3 a ring, 4 a light. Everything adds to what is there. */
+/** Everything adds to what is there. */
 export const SPRITE_FRAGMENT = `#version 300 es
-precision highp float;
-uniform float time;
-in vec2 at;
+precision mediump float;
+uniform sampler2D atlas;
+in vec2 texel;
 in vec4 tint;
-flat in float shape;
-flat in float phase;
 out vec4 result;
 
-vec3 fish() {
+void main() {
+  vec2 painted = texture(atlas, texel).rg * 2.0;
+  result = vec4((tint.rgb * painted.r + painted.g) * tint.a, 0.0);
+}`;
+
+export const PAINT_VERTEX = `#version 300 es
+in vec2 corner;
+out vec2 at;
+
+void main() {
+  at = corner;
+  gl_Position = vec4(corner, 0.0, 1.0);
+}`;
+
+/**
+ * Paints one shape: 0 a fish, 1 a glow, 2 a spark, 3 a ring, 4 a light. Red is how much it has of its colour, green how
+ * much white; both halved, since some is brighter than 1.
+ */
+export const PAINT_FRAGMENT = `#version 300 es
+precision highp float;
+uniform float shape;
+uniform float phase;
+in vec2 at;
+out vec4 result;
+
+vec2 fish() {
   float tail = 0.5 - 0.5 * at.x;
   float y = at.y - sin(at.x * 2.6 + phase) * 0.17 * tail * tail;
   float along = (at.x - 0.12) / 0.7;
   float half_height = 0.235 * sqrt(max(0.0, 1.0 - along * along)) * (1.0 + 0.25 * along);
-  float body = 1.0 - smoothstep(half_height - 0.07, half_height + 0.03, abs(y));
-  body *= step(abs(along), 1.0);
+  float body = (1.0 - smoothstep(half_height - 0.07, half_height + 0.03, abs(y))) * step(abs(along), 1.0);
   float fan = clamp((-0.42 - at.x) / 0.5, 0.0, 1.0);
   float spread = abs(y) / (0.04 + 0.36 * fan);
   float fin = (1.0 - smoothstep(0.75, 1.05, spread)) * step(0.02, fan);
   // Forked: it ends sooner in the middle.
   fin *= 1.0 - smoothstep(0.5, 0.95, fan + 0.34 * (1.0 - min(spread, 1.0)));
-  float halo = exp(-dot(at, at) * 4.5) * 0.34;
+  float edge = (1.0 - smoothstep(0.6, 1.0, abs(at.x))) * (1.0 - smoothstep(0.25, 0.5, abs(at.y)));
+  float halo = exp(-dot(at, at) * 4.5) * 0.36 * edge;
   float back = exp(-pow((y + 0.05) * 13.0, 2.0)) * body;
-  vec3 lit = tint.rgb * (body * (0.42 + 0.38 * at.x) + fin * 0.42 + halo);
-  float eye = exp(-dot(vec2(at.x - 0.56, y + 0.05), vec2(at.x - 0.56, y + 0.05)) * 900.0);
-  return lit + (tint.rgb * 0.5 + 0.25) * back * 0.42 + vec3(0.8) * eye;
+  vec2 eye = vec2(at.x - 0.56, y + 0.05);
+  float tinted = body * (0.42 + 0.38 * at.x) + fin * 0.42 + halo + back * 0.21;
+  return vec2(tinted, back * 0.105 + 0.8 * exp(-dot(eye, eye) * 900.0));
 }
 
-vec3 light(float far) {
+vec2 light(float far) {
   float angle = atan(at.y, at.x);
-  float rays = 0.5 + 0.5 * sin(angle * 7.0 + phase * 0.6) * sin(angle * 4.0 - phase * 0.45);
-  float fade = 1.0 - smoothstep(0.72, 1.0, far);
-  float core = exp(-far * far * 150.0);
-  float corona = exp(-far * 6.5) * (0.75 + 0.45 * rays);
-  return vec3(1.0) * core * 1.1 + tint.rgb * (corona * 1.05 + exp(-far * 2.8) * 0.09) * fade;
+  float rays = 0.5 + 0.5 * sin(angle * 7.0 + 0.6) * sin(angle * 4.0 - 0.4);
+  float fade = 1.0 - smoothstep(0.5, 1.0, far);
+  return vec2(exp(-far * 4.8) * (0.78 + 0.55 * rays) * fade, exp(-far * far * 80.0));
 }
 
 void main() {
   float far = length(at);
-  vec3 lit;
-  if (shape < 0.5) lit = fish();
-  else if (shape < 1.5) lit = tint.rgb * exp(-far * far * 4.0) * (1.0 - smoothstep(0.8, 1.0, far));
-  else if (shape < 2.5) lit = (tint.rgb + 0.25) * pow(max(0.0, 1.0 - far), 3.0);
-  else if (shape < 3.5) lit = tint.rgb * (1.0 - smoothstep(0.0, 0.07, abs(far - 0.9)));
-  else lit = light(far);
-  result = vec4(lit * tint.a, 0.0);
+  vec2 painted;
+  if (shape < 0.5) painted = fish();
+  else if (shape < 1.5) painted = vec2(exp(-far * far * 4.0) * (1.0 - smoothstep(0.7, 1.0, far)), 0.0);
+  else if (shape < 2.5) painted = vec2(1.0, 0.25) * pow(max(0.0, 1.0 - far), 3.0);
+  else if (shape < 3.5) painted = vec2(1.0 - smoothstep(0.0, 0.055, abs(far - 0.9)), 0.0);
+  else painted = light(far);
+  result = vec4(painted * 0.5, 0.0, 1.0);
 }`;

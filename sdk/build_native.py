@@ -1,9 +1,10 @@
 """Builds the native engine: every `.pyx` of playhall/engine/native, by Cython and a C compiler.
 
     python build_native.py            in place, as an editable install needs it
+    python build_native.py FOLDER     into a folder, leaving what is in place as it is
 
-The C files and objects stay in build/native, so that only what changed is built again. More flags for the
-compiler and linker come in PLAYHALL_NATIVE_CFLAGS (the sanitizer build uses that).
+The C files and objects stay in build/native, or in the folder, so that only what changed is built again. More
+flags for the compiler and linker come in PLAYHALL_NATIVE_CFLAGS (the sanitizer build uses that).
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _DIRECTIVES = {
 _CFLAGS = ["-O3", "-g0", "-fno-math-errno", "-Wno-unused-function", "-Wno-unreachable-code"]
 
 
-def build(*, inplace: bool = True, target: Path | None = None) -> list[Path]:
+def build(target: Path | None = None) -> list[Path]:
     """Build all modules, into the source tree or into `target`. Returns their files. Raises what setuptools
     raises where there is no compiler.
     """
+    made_in = "build/native" if target is None else str(target.absolute() / "build")
     os.chdir(HERE)
     extra = shlex.split(os.environ.get("PLAYHALL_NATIVE_CFLAGS", ""))
     extensions = [
@@ -48,14 +50,14 @@ def build(*, inplace: bool = True, target: Path | None = None) -> list[Path]:
         for source in sorted(NATIVE.glob("*.pyx"))
     ]
     made = cythonize(
-        extensions, build_dir="build/native", compiler_directives=_DIRECTIVES, nthreads=os.cpu_count() or 1
+        extensions, build_dir=made_in, compiler_directives=_DIRECTIVES, nthreads=os.cpu_count() or 1
     )
     command = build_ext(Distribution({"name": "playhall", "ext_modules": made}))
-    command.inplace = inplace
-    command.build_temp = "build/native"
+    command.inplace = target is None
+    command.build_temp = made_in
     command.parallel = os.cpu_count() or 1
     if target is not None:
-        command.build_lib = str(target)
+        command.build_lib = str(target.absolute())
     command.ensure_finalized()
     command.run()
     return [Path(path) for path in command.get_outputs()]
@@ -63,4 +65,4 @@ def build(*, inplace: bool = True, target: Path | None = None) -> list[Path]:
 
 if __name__ == "__main__":
     print("Building the native engine (once, half a minute or so)", file=sys.stderr)
-    build()
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

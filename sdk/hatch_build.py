@@ -21,7 +21,7 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
 
         lib = Path(self.root, "build", "lib")
         try:
-            files = build(inplace=False, target=lib)
+            files = build(lib)
         except Exception as error:
             self.app.display_warning(f"no native engine in this wheel, it will be slower: {error}")
             return

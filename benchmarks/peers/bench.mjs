@@ -24,6 +24,7 @@ for (let run = 1; run <= Number(given.runs ?? 1); run++) {
           seconds: Number(given.secs ?? 6),
           warm: Number(given.warm ?? 2),
           port: given.port,
+          first: given.first === "1",
           gap: Number(given.gap ?? 1_000),
           tries: Number(given.tries ?? 3),
           quietWait: Number(given.quietWait ?? 20),

@@ -25,6 +25,7 @@ __all__ = [
     "UpRun",
     "adopt",
     "bury",
+    "changes_of",
     "equip",
     "is_dead",
     "native",
@@ -33,6 +34,7 @@ __all__ = [
     "reliable_only",
     "restore",
     "route",
+    "rows_of",
     "set_owner",
     "stored_values",
 ]
@@ -46,6 +48,7 @@ def _native_is_wanted() -> bool:
         import_module("playhall.engine.native.packing")
         import_module("playhall.engine.native.tables")
         import_module("playhall.engine.native.columns")
+        import_module("playhall.engine.native.records")
     except ModuleNotFoundError:
         return False
     return True
@@ -69,6 +72,7 @@ if TYPE_CHECKING or not native:
     )
     from playhall.engine.lanes import Downlink, Lane
     from playhall.engine.packing import UpQueue, UpRun, read_up, reliable_only, route
+    from playhall.engine.records import changes_of, rows_of
     from playhall.engine.tracking import Flush, Tracked, Tracker
     from playhall.engine.wsheaders import Guard, HeaderScanner
 else:
@@ -82,6 +86,7 @@ else:
         reliable_only,
         route,
     )
+    from playhall.engine.native.records import changes_of, rows_of
     from playhall.engine.native.tables import (
         Flush,
         Handle,

@@ -18,6 +18,8 @@ MAX_TRACEBACK = 16_000
 """Characters of `traceback_text`."""
 
 _CUT = "\n  ...\n"
+# Native code is named as it was when it was compiled.
+_NATIVE = os.path.join("playhall", "engine", "native", "")
 _SDK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
@@ -62,11 +64,12 @@ def traceback_text(error: BaseException) -> str:
 
 def _of_room_code(stack: traceback.StackSummary) -> traceback.StackSummary:
     """Return a stack without the SDK's frames at its ends; all of it where there are no others."""
-    others = [index for index, frame in enumerate(stack) if not frame.filename.startswith(_SDK)]
+    others = [index for index, frame in enumerate(stack) if not frame.filename.startswith((_SDK, _NATIVE))]
     if not others:
         return stack
     # What says no is a raise of the SDK's own. Anything else is a fault in it, which its frames tell of.
-    says_no = (stack[-1].line or "").startswith("raise ")
+    last = stack[-1]
+    says_no = (last.line or "").startswith("raise ") or last.filename.startswith(_NATIVE)
     return traceback.StackSummary.from_list(stack[others[0] : others[-1] + 1 if says_no else None])
 
 

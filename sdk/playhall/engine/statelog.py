@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from playhall.engine.backend import Flush, Tracked
+from playhall.engine.backend import Flush, Tracked, changes_of, rows_of
 from playhall.engine.bots import is_bot
 from playhall.engine.fields import (
     BOOL,
@@ -41,11 +41,12 @@ from playhall.engine.fields import (
 )
 from playhall.engine.kinds import Entity, spec_of
 from playhall.engine.outputs import StoredRoom
+from playhall.engine.records import Change, Owner, Patch, Private, Row
 from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, SHARED_ID, Schema
 from playhall.engine.specs import MAX_ENTITY, KindSpec
 from playhall.engine.store import check_player
 from playhall.engine.tracking import Scope
-from playhall.engine.wire import VARINT53_MAX, Reader, Writer
+from playhall.engine.wire import VARINT53_MAX, Reader
 
 __all__ = ["BansChange", "BotsChange", "DamagedStateError", "LayoutError", "SavedBot", "SavedEntity"]
 __all__ += ["SavedPrivate", "SavedRoom", "Totals", "read", "write_base", "write_record"]
@@ -77,46 +78,11 @@ class _Kind(msgspec.Struct, array_like=True, frozen=True):
     fields: list[_Field]
 
 
-class _Row(msgspec.Struct, array_like=True):
-    """An entity: `data` is all its fields in order."""
-
-    id: int
-    kind: int
-    owner: str | None
-    data: bytes
-
-
-class _Private(msgspec.Struct, array_like=True):
-    """A player's private state."""
-
-    player: str
-    data: bytes
-
-
 class _Seen(msgspec.Struct, array_like=True):
     """When a player with private state was last connected; None is now."""
 
     player: str
     wall: float | None
-
-
-class _Change(msgspec.Struct, array_like=True):
-    """Fields of an entity (by id) or a private state (by player): a mask, and the masked fields in order."""
-
-    of: int | str
-    data: bytes
-
-
-class _Patch(msgspec.Struct, array_like=True):
-    of: int | str
-    field: int
-    offset: int
-    data: bytes
-
-
-class _Owner(msgspec.Struct, array_like=True):
-    id: int
-    owner: str | None
 
 
 class SavedBot(msgspec.Struct, array_like=True, frozen=True):
@@ -149,8 +115,8 @@ class _Base(msgspec.Struct, array_like=True):
     layout: list[_Kind]
     tick: int
     next_id: int
-    rows: list[_Row]
-    privates: list[_Private]
+    rows: list[Row]
+    privates: list[Private]
     seen: list[_Seen]
     # What was added since: absent where a base is older.
     bots: BotsChange | None = None
@@ -161,11 +127,11 @@ class _Record(msgspec.Struct, array_like=True):
     tick: int
     next_id: int
     removed: list[int | str]
-    rows: list[_Row]
-    privates: list[_Private]
-    changes: list[_Change]
-    patches: list[_Patch]
-    owners: list[_Owner]
+    rows: list[Row]
+    privates: list[Private]
+    changes: list[Change]
+    patches: list[Patch]
+    owners: list[Owner]
     seen: list[_Seen]
     bots: BotsChange | None = None
     bans: BansChange | None = None
@@ -201,72 +167,54 @@ def write_base(schema: Schema[Any, Any], totals: Totals, tracked: Iterable[Track
         _Kind(spec.name, [_Field(f.name, f.type.canonical) for f in spec.fields])
         for spec in schema.kinds[:-1]
     ]
-    base = _Base(FORMAT, layout, totals.tick, totals.next_id, [], [], _seen(totals), totals.bots, totals.bans)
-    for one in tracked:
-        _write_whole(one, base.rows, base.privates)
-    return _ENCODER.encode(base)
+    rows, privates = rows_of(tracked)
+    return _ENCODER.encode(
+        _Base(
+            FORMAT,
+            layout,
+            totals.tick,
+            totals.next_id,
+            rows,
+            privates,
+            _seen(totals),
+            totals.bots,
+            totals.bans,
+        )
+    )
 
 
 def write_record(flush: Flush, totals: Totals) -> bytes | None:
     """Return the record of one flush, or None where it changed nothing that is saved."""
-    record = _Record(
-        totals.tick, totals.next_id, [], [], [], [], [], [], _seen(totals), totals.bots, totals.bans
-    )
-    for one in flush.removed:
-        if one.scope is not Scope.PRESENCE:
-            record.removed.append(_name(one))
-    for one in flush.added:
-        _write_whole(one, record.rows, record.privates)
-    for one in flush.changed:
-        if one.scope is not Scope.PRESENCE:
-            _write_change(one, flush.version, record)
-    lists = (
-        record.removed,
-        record.rows,
-        record.privates,
-        record.changes,
-        record.patches,
-        record.owners,
-        record.seen,
-    )
+    removed: list[int | str] = [
+        one.owner or "" if one.scope is Scope.PRIVATE else one.id
+        for one in flush.removed
+        if one.scope is not Scope.PRESENCE
+    ]
+    rows, privates = rows_of(flush.added)
+    changes, patches, owners = changes_of(flush)
+    seen = _seen(totals)
     others = totals.next_id_moved or totals.bots is not None or totals.bans is not None
-    return _ENCODER.encode(record) if others or any(lists) else None
-
-
-def _name(tracked: Tracked) -> int | str:
-    return tracked.owner or "" if tracked.scope is Scope.PRIVATE else tracked.id
+    if not (others or removed or rows or privates or changes or patches or owners or seen):
+        return None
+    return _ENCODER.encode(
+        _Record(
+            totals.tick,
+            totals.next_id,
+            removed,
+            rows,
+            privates,
+            changes,
+            patches,
+            owners,
+            seen,
+            totals.bots,
+            totals.bans,
+        )
+    )
 
 
 def _seen(totals: Totals) -> list[_Seen]:
     return [_Seen(player, wall) for player, wall in totals.seen.items()]
-
-
-def _write_whole(tracked: Tracked, rows: list[_Row], privates: list[_Private]) -> None:
-    out = Writer()
-    for spec in tracked.spec.fields:
-        spec.type.encode(out, tracked.values[spec.index])
-    if tracked.scope is Scope.PRIVATE:
-        privates.append(_Private(tracked.owner or "", out.finish()))
-    elif tracked.scope is not Scope.PRESENCE:
-        rows.append(_Row(tracked.id, tracked.number, tracked.owner, out.finish()))
-
-
-def _write_change(tracked: Tracked, version: int, record: _Record) -> None:
-    name = _name(tracked)
-    mask = tracked.changed_since(version - 1)
-    for index, ranges in tracked.patches_since(version - 1, mask).items():
-        mask &= ~(1 << index)
-        value = tracked.values[index]
-        record.patches.extend(_Patch(name, index, start, value[start:stop]) for start, stop in ranges)
-    if mask:
-        out = Writer()
-        out.mask(mask)
-        for spec in tracked.spec.fields:
-            if mask >> spec.index & 1:
-                spec.type.encode(out, tracked.values[spec.index])
-        record.changes.append(_Change(name, out.finish()))
-    if tracked.owner_changed == version and tracked.scope is not Scope.PRIVATE:
-        record.owners.append(_Owner(tracked.id, tracked.owner))
 
 
 # Reading
@@ -419,7 +367,7 @@ class _Replay:
             for player in bans.lifted:
                 del self.banned[player]
 
-    def _add(self, rows: list[_Row], privates: list[_Private]) -> None:
+    def _add(self, rows: list[Row], privates: list[Private]) -> None:
         for row in rows:
             if row.kind < 0:
                 raise ValueError(f"no kind has number {row.kind}")

@@ -433,12 +433,6 @@ def test_a_column_quantises_as_a_single_write_does(
     assert not tracker.dirty
 
 
-def test_before_columns_nothing_is_kept_in_arrays(place: Place) -> None:
-    [a] = place.npcs(1)
-    place.entities.columns(Trap)
-    assert isinstance(stored_values(a), list)
-
-
 def test_columns_are_there_before_the_first_entity(place: Place) -> None:
     npcs = place.entities.columns(Npc)
     assert (len(npcs), npcs.x.tolist()) == (0, [])

@@ -422,6 +422,7 @@ cdef class View:
         cdef Tracked tracked
         cdef uint32_t number, word, row
         cdef uint64_t seen, left, held
+        self.tracker = tracker
         lack = Lack([], [])
         if self.full:
             self.unfollow(tracker, None)
@@ -515,7 +516,7 @@ cdef class View:
     cdef int settle(self, Tracker tracker, uint32_t version) except -1:
         """The client was sent all that it lacked."""
         self.tracker = tracker
-        self.holds_private = tracker.private(self.player) is not None
+        self.holds_private = self.player in tracker._private
         self.version = version
         if self.fresh:
             self.fresh = False

@@ -1,7 +1,7 @@
 """One `playhall dev` for each module of stories, with a copy of the game that the module names in GAME.
 
 A module may name settings of the services in SETTINGS. When a story fails, the ends of all logs are shown
-with it.
+with it. There are two routers, as a deployment has several.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def game_folder(tmp_path: Path) -> Path:
 def dev(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
     directory = tmp_path_factory.mktemp("dev")
     folder = copy_game(GAMES / getattr(request.module, "GAME", "stand"), directory)
-    with serve(folder, directory / "dev.log", getattr(request.module, "SETTINGS", {})) as server:
+    with serve(folder, directory / "dev.log", getattr(request.module, "SETTINGS", {}), routers=2) as server:
         yield server
 
 

@@ -86,10 +86,15 @@ def copy_game(game: Path, directory: Path) -> Path:
 
 
 @contextmanager
-def serve(folder: Path, log_path: Path, environment: Mapping[str, str] | None = None) -> Iterator[DevServer]:
-    """Serve the game in a folder, at a free port. `environment` is for settings of the services."""
+def serve(
+    folder: Path, log_path: Path, environment: Mapping[str, str] | None = None, *, routers: int = 1
+) -> Iterator[DevServer]:
+    """Serve the game in a folder, at a free port, by so many routers. `environment` is for settings of the
+    services.
+    """
     reader, writer = os.pipe()
     command = [str(Path(sys.executable).parent / "playhall"), "dev", str(folder), "--port", "0"]
+    command += ["--routers", str(routers)]
     with open(reader, "rb") as ready, log_path.open("wb") as log:
         process = subprocess.Popen(
             command,

@@ -52,11 +52,14 @@ def dev(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port of the site; 0 takes a free one.")
     ] = 7350,
+    routers: Annotated[
+        int, typer.Option(min=1, max=8, help="Router processes; two show what clients do when one ends.")
+    ] = 1,
 ) -> None:
     """Run everything on this machine and serve the game; a saved file becomes a new build."""
     from playhall.cli.dev import run
 
-    raise typer.Exit(run(path, host=host, port=port))
+    raise typer.Exit(run(path, host=host, port=port, routers=routers))
 
 
 @app.command()

@@ -21,11 +21,8 @@ from playhall.cli.ports import check_port, free_ports, join_host_port, loopback_
 __all__ = ["Cluster", "check_installed"]
 
 SERVICES = ("data", "statestore", "roomhost", "router", "voice")
-ROUTERS = 2
 _START_S = 30.0
 _STOP_S = 12.0
-_STOP_ORDER = (("router-1", "router-2"), ("roomhost",), ("statestore",), ("data", "voice", "valkey"))
-"""Those who accept work first, then what they write to."""
 
 
 def check_installed() -> None:
@@ -37,7 +34,9 @@ def check_installed() -> None:
 
 
 class Cluster:
-    """Starts, watches and ends the processes. Raises StartError where it cannot even begin to."""
+    """Starts, watches and ends the processes, of which `routers` are routers. Raises StartError where it cannot
+    even begin to.
+    """
 
     def __init__(
         self,
@@ -46,13 +45,14 @@ class Cluster:
         folders: Folders,
         host: str,
         port: int,
+        routers: int = 1,
         on_line: Callable[[str, str], None],
         on_end: Callable[[Ended], None],
     ) -> None:
         self._project, self._folders = project, folders
         self._on_line, self._on_end = on_line, on_end
         self._host, self.port = host, check_port(host, port)
-        self._websocket_ports = free_ports(host, self.port + 1, ROUTERS)
+        self._websocket_ports = free_ports(host, self.port + 1, routers)
         self._public_host = public_host(host)
         self.secrets = Secrets.load(folders)
         self._run = make_run_dir(folders)
@@ -96,7 +96,8 @@ class Cluster:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _STOP_S
         killed: list[str] = []
-        for left, names in zip(range(len(_STOP_ORDER), 0, -1), _STOP_ORDER, strict=True):
+        order = self._stop_order()
+        for left, names in zip(range(len(order), 0, -1), order, strict=True):
             # Who is slow leaves a fair share to those who come after.
             wait_s = max(1.0, (deadline - loop.time()) * 2 / (left + 1))
             done = await asyncio.gather(*(self.children[name].stop(wait_s) for name in names))
@@ -108,6 +109,11 @@ class Cluster:
         """End everything at once. `stop` is still to be called, or to come to its end."""
         for child in self.children.values():
             child.kill()
+
+    def _stop_order(self) -> list[list[str]]:
+        """Those who accept work first, then what they write to."""
+        routers = [name for name in self.children if name.startswith("router-")]
+        return [routers, ["roomhost"], ["statestore"], ["data", "voice", "valkey"]]
 
     def _children(self) -> dict[str, Child]:
         children = {"valkey": self._child("valkey", self._valkey(), {}, ready_s=None)}

@@ -29,8 +29,8 @@ __all__ = ["run"]
 _SHOW_LINES_AT = 2
 
 
-def run(path: Path, *, host: str, port: int) -> int:
-    """Serve the project until Ctrl-C; gives the exit code."""
+def run(path: Path, *, host: str, port: int, routers: int = 1) -> int:
+    """Serve the project until Ctrl-C, by so many router processes; gives the exit code."""
     console = DevConsole(sys.stdout, colour=wants_colour(sys.stdout, os.environ))
     try:
         project = load(path)
@@ -40,7 +40,7 @@ def run(path: Path, *, host: str, port: int) -> int:
         lock = ProjectLock.take(folders)
         try:
             cache_bytecode(folders)
-            return asyncio.run(_Dev(project, folders, lock, console).run(host, port))
+            return asyncio.run(_Dev(project, folders, lock, console).run(host, port, routers))
         finally:
             lock.release()
     except ChildFailedError as error:
@@ -64,13 +64,13 @@ class _Dev:
             original_paths, builds=folders.builds, package=project.package, root=project.root
         )
 
-    async def run(self, host: str, port: int) -> int:
+    async def run(self, host: str, port: int, routers: int) -> int:
         loop = asyncio.get_running_loop()
         for number in _stop_signals():
             loop.add_signal_handler(number, self._signalled)
         self._console.title(self._project.project.slug)
         cluster = Cluster(
-            project=self._project.project.slug, folders=self._folders, host=host, port=port,
+            project=self._project.project.slug, folders=self._folders, host=host, port=port, routers=routers,
             on_line=self._console.log_line, on_end=self._child_ended,
         )  # fmt: skip
         work = asyncio.create_task(self._work(cluster))

@@ -19,6 +19,7 @@ at most. A second signal changes nothing; a first one before all serves abandons
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -46,6 +47,12 @@ Hook = Callable[[], Awaitable[None]]
 SetUp = Callable[["Service"], Awaitable[None]]
 
 _STOP_HOOK_S = 5.0
+
+# Measured with 200 rooms of 4 (3.11): by the interpreter's own thresholds (700, 10, 10) the collector took 3.6 % of a
+# room host process, and its full collections 60 to 195 ms each, for objects that live as long as their rooms. So
+# the young are looked at after 20,000 new ones (1 to 2 ms), and all of them seldom; what there is when a service
+# begins to serve stays for good and is not looked at again.
+_COLLECT_AFTER = (20_000, 5, 20)
 
 # More are refused with RESOURCE_EXHAUSTED, which `errors.from_rpc` calls E_LIMIT.
 MAX_CONCURRENT_RPCS = 8192
@@ -180,6 +187,7 @@ async def _serve(service: Service, set_up: SetUp) -> int:
         return 0 if await service.stop() else 1
     log.info("serving", pid=os.getpid(), cpu_s=round(time.process_time(), 3), **service.addresses)
     _tell_ready(service)
+    _quieten_collector()
     await service.stopping.wait()
     begun = loop.time()
     log.info("draining", limit_s=service.config.drain_s)
@@ -187,6 +195,12 @@ async def _serve(service: Service, set_up: SetUp) -> int:
     whole &= await service.stop()
     log.info("drained", whole=whole, seconds=round(loop.time() - begun, 3))
     return 0 if whole else 1
+
+
+def _quieten_collector() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 async def _start(service: Service, set_up: SetUp) -> bool:

@@ -48,6 +48,10 @@ def main() -> None:
     die_with_parent(arguments.parent)
     logs.configure("roomhost", arguments.log_level)
     faulthandler.register(signal.SIGUSR1, file=arguments.stack_fd, all_threads=True)
+    # While it is a spare one there is time for it: what is imported by now stays, and the collector need not look at
+    # it again when the process is wanted.
+    gc.collect()
+    gc.freeze()
     line = sys.stdin.buffer.readline()
     if not line:
         return
@@ -58,9 +62,6 @@ def main() -> None:
     except BuildError as error:
         os.write(arguments.report_fd, encode(Failed(str(error)[-16_384:])))
         return
-    # What is imported by now stays; the collector need not look at it again.
-    gc.collect()
-    gc.freeze()
     process = Process(bind, build, PulseWriter(arguments.pulse_fd), arguments.report_fd)
     config = ServiceConfig(address=bind.address, log_level=arguments.log_level, drain_s=bind.drain_s)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -25,12 +25,12 @@ __all__ = [
     "UpRun",
     "adopt",
     "bury",
+    "by_room",
     "changes_of",
     "equip",
     "is_dead",
     "native",
     "put",
-    "read_up",
     "reliable_only",
     "restore",
     "route",
@@ -71,7 +71,7 @@ if TYPE_CHECKING or not native:
         stored_values,
     )
     from playhall.engine.lanes import Downlink, Lane
-    from playhall.engine.packing import UpQueue, UpRun, read_up, reliable_only, route
+    from playhall.engine.packing import UpQueue, UpRun, by_room, reliable_only, route
     from playhall.engine.records import changes_of, rows_of
     from playhall.engine.tracking import Flush, Tracked, Tracker
     from playhall.engine.wsheaders import Guard, HeaderScanner
@@ -82,7 +82,7 @@ else:
         Lane,
         UpQueue,
         UpRun,
-        read_up,
+        by_room,
         reliable_only,
         route,
     )

@@ -101,8 +101,7 @@ class JoinedOut:
     resumed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FramesOut:
+class FramesOut(NamedTuple):
     """The frames of one flush or message: groups as in `packing`, to be sent in order."""
 
     data: bytes
@@ -118,8 +117,7 @@ class CloseOut:
     retry_after_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOut:
+class RecordOut(NamedTuple):
     """What one flush changed, for the state store. `alarm_ms`: None is unchanged, -1 is none any more."""
 
     prev: int

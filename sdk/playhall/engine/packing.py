@@ -17,7 +17,7 @@ What clients send goes up as a run of these, and is queued in an `UpRun`:
 
     frame = link u32, size u32, bytes
 
-`native/packing.pyx` has the twins of `route`, `reliable_only`, `read_up`, `UpRun` and `UpQueue`, and those of
+`native/packing.pyx` has the twins of `route`, `reliable_only`, `by_room`, `UpRun` and `UpQueue`, and those of
 `lanes`, which reads what comes down.
 """
 
@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 __all__ = [
     "EACH_HEAD",
@@ -36,6 +36,7 @@ __all__ = [
     "Group",
     "UpQueue",
     "UpRun",
+    "by_room",
     "pack_down",
     "pack_group",
     "pack_up",
@@ -47,6 +48,8 @@ __all__ = [
     "stream_of",
     "unpack_groups",
 ]
+
+R = TypeVar("R")
 
 UNRELIABLE = 1
 EACH_HEAD = 2
@@ -218,6 +221,19 @@ def read_up(run: bytes) -> list[tuple[int, bytes]]:
         if at > len(run):
             raise ValueError("a frame does not fit its run")
         found.append((link, run[at - size : at]))
+    return found
+
+
+def by_room(run: bytes, high: int, rooms: Mapping[int, R]) -> dict[R, list[tuple[int, bytes]]]:
+    """The frames of each room, in order: the link, with `high` as its upper half, and the frame.
+
+    `rooms` are those of links; frames of others are left out. ValueError where it is no run.
+    """
+    found: dict[R, list[tuple[int, bytes]]] = {}
+    for link, frame in read_up(run):
+        room = rooms.get(link)
+        if room is not None:
+            found.setdefault(room, []).append((high | link, frame))
     return found
 
 

@@ -48,10 +48,10 @@ SetUp = Callable[["Service"], Awaitable[None]]
 
 _STOP_HOOK_S = 5.0
 
-# Measured with 200 rooms of 4 (3.11): by the interpreter's own thresholds (700, 10, 10) the collector took 3.6 % of a
-# room host process, and its full collections 60 to 195 ms each, for objects that live as long as their rooms. So
-# the young are looked at after 20,000 new ones (1 to 2 ms), and all of them seldom; what there is when a service
-# begins to serve stays for good and is not looked at again.
+# Measured with 200 rooms of 4 (Python 3.11): by the interpreter's own thresholds (700, 10, 10) the collector
+# took 3.6 % of a room host process, and its full collections 60 to 195 ms each, for objects that live as long
+# as their rooms. So the young are looked at after 20,000 new ones (1 to 2 ms), and all of them seldom; what
+# there is when a service begins to serve stays for good and is not looked at again.
 _COLLECT_AFTER = (20_000, 5, 20)
 
 # More are refused with RESOURCE_EXHAUSTED, which `errors.from_rpc` calls E_LIMIT.

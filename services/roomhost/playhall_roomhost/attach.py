@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.backend import reliable_only
@@ -43,13 +43,6 @@ class Clock(Generic[R]):
     fraction: int
 
 
-class _Waiting(NamedTuple):
-    generation: int
-    size: int
-    what: bytes | pb.Down
-    """A run of frames, or what is none."""
-
-
 class AttachStream(Generic[R]):
     """One router process's stream. `R` is a room, and compared by identity."""
 
@@ -60,7 +53,8 @@ class AttachStream(Generic[R]):
         """The rooms of the router's links."""
         self._room_numbers: dict[R, int] = {}
         self._next_room_number = 1
-        self._items: list[_Waiting] = []
+        self._items: list[tuple[int, int, bytes | pb.Down]] = []
+        """What waits: of which generation, for how many bytes it counts, a run of frames or what is none."""
         self._clocks: list[Clock[R]] = []
         self._beat = False
         self._bytes = 0
@@ -119,20 +113,23 @@ class AttachStream(Generic[R]):
 
     def frames(self, generation: int, run: bytes) -> None:
         """Queue a room's frames, a run of groups as `route` makes it."""
-        if self.stalled:
+        if self._bytes > MAX_PENDING_BYTES:
             run, dropped = reliable_only(run)
             self.dropped += dropped
         if run:
-            self._push(_Waiting(generation, len(run), run))
+            size = len(run) + _OVERHEAD
+            self._items.append((generation, size, run))
+            self._bytes += size
 
     def say(self, down: pb.Down) -> None:
         """Queue what is no frame."""
-        self._push(_Waiting(down.generation, 0, down))
+        self._items.append((down.generation, _OVERHEAD, down))
+        self._bytes += _OVERHEAD
 
     def discard(self, generation: int) -> None:
         """Drop what waits of a generation that is not ours any more."""
-        self._items = [item for item in self._items if item.generation != generation]
-        self._bytes = sum(item.size + _OVERHEAD for item in self._items)
+        self._items = [item for item in self._items if item[0] != generation]
+        self._bytes = sum(size for _, size, _ in self._items)
 
     def tell_clocks(self, clocks: Iterable[Clock[R]]) -> None:
         """With the next batch, say where these rooms are."""
@@ -156,35 +153,31 @@ class AttachStream(Generic[R]):
         self._beat = False
         return response
 
-    def _push(self, item: _Waiting) -> None:
-        self._items.append(item)
-        self._bytes += item.size + _OVERHEAD
-
-    def _take_items(self) -> list[_Waiting]:
-        if self._bytes <= BATCH_BYTES:
-            items, self._items, self._bytes = self._items, [], 0
-            return items
+    def _take_items(self) -> list[bytes | pb.Down]:
         count = taken = 0
-        for item in self._items:
-            if count and taken + item.size + _OVERHEAD > BATCH_BYTES:
-                break
-            count += 1
-            taken += item.size + _OVERHEAD
+        if self._bytes <= BATCH_BYTES:
+            count, taken = len(self._items), self._bytes
+        else:
+            for _, size, _ in self._items:
+                if count and taken + size > BATCH_BYTES:
+                    break
+                count += 1
+                taken += size
         items, self._items = self._items[:count], self._items[count:]
         self._bytes -= taken
-        return items
+        return [what for _, _, what in items]
 
 
-def _downs(items: Iterable[_Waiting]) -> Iterator[pb.Down]:
+def _downs(items: Iterable[bytes | pb.Down]) -> Iterator[pb.Down]:
     """What waits, with all frames between two other things as one run."""
     runs: list[bytes] = []
     for item in items:
-        if isinstance(item.what, bytes):
-            runs.append(item.what)
+        if isinstance(item, bytes):
+            runs.append(item)
             continue
         if runs:
             yield pb.Down(frames=b"".join(runs))
             runs.clear()
-        yield item.what
+        yield item
     if runs:
         yield pb.Down(frames=b"".join(runs))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
-from playhall.engine.backend import read_up
+from playhall.engine.backend import by_room
 from playhall.engine.codes import CloseCode, ErrorCode
-from playhall.engine.outputs import Status
+from playhall.engine.outputs import Now, Status
 from playhall_common import logs
 from playhall_common.errors import ApiError
 from playhall_roomhost import meters
@@ -39,6 +39,8 @@ AWAY_S = 3.0
 MOVES_PER_S = 20
 DRAIN_RESERVE_S = 2.0
 MAX_SHARDS = 1_024
+FRESH_S = 0.001
+"""How old the time may be that rooms are told."""
 
 log = logs.get_logger()
 
@@ -76,7 +78,10 @@ class RoomHost:
         self._streams: dict[int, AttachStream[RunningRoom]] = {}
         self._wakes: dict[int, asyncio.Event] = {}
         self._break_off: dict[int, Callable[[], object]] = {}
-        self._touched: set[int] = set()
+        self._touched: set[AttachStream[RunningRoom]] = set()
+        self.touch: Callable[[AttachStream[RunningRoom]], None] = self._touched.add
+        self.stream: Callable[[int], AttachStream[RunningRoom] | None] = self._streams.get
+        self._now = Now(time.monotonic(), time.time())
         self._stream_numbers = 0
         self._counts: dict[RunningRoom, int] = {}
         self._verifying = False
@@ -146,11 +151,11 @@ class RoomHost:
 
     # Surroundings of rooms.
 
-    def stream(self, number: int) -> AttachStream[RunningRoom] | None:
-        return self._streams.get(number)
-
-    def touch(self, stream: AttachStream[RunningRoom]) -> None:
-        self._touched.add(stream.number)
+    def now(self, mono: float) -> Now:
+        now = self._now
+        if mono - now.mono > FRESH_S:
+            now = self._now = Now(mono, time.time())
+        return now
 
     def changed(self, room: RunningRoom) -> None:
         count = room.connections
@@ -189,7 +194,7 @@ class RoomHost:
         del self._streams[stream.number]
         del self._wakes[stream.number]
         del self._break_off[stream.number]
-        self._touched.discard(stream.number)
+        self._touched.discard(stream)
         self._places.forget(stream.number)
         for link, room in list(stream.links.items()):
             room.leave(link_number(stream.number, link), False)
@@ -219,38 +224,38 @@ class RoomHost:
         for item in request.items:
             await turn.pause_if_over()
             if item.frames:
-                await self._hand_over(stream, _read_frames(item.frames), turn)
+                await self._hand_over(stream, item.frames, turn)
             elif item.HasField("join"):
                 self._join(stream, item.link, item.join)
             else:
                 room = stream.release(item.link)
                 if room is not None:
                     room.leave(link_number(stream.number, item.link), item.leave.clean)
-        for link, drained in zip(request.drained_links, request.drained_bytes, strict=False):
-            room = stream.links.get(link)
-            if room is not None:
-                room.drained(link_number(stream.number, link), drained)
+        if request.drained_links:
+            self._drained(stream, zip(request.drained_links, request.drained_bytes, strict=False))
         self._after()
 
-    async def _hand_over(
-        self, stream: AttachStream[RunningRoom], frames: list[tuple[int, bytes]], turn: Turn
-    ) -> None:
+    async def _hand_over(self, stream: AttachStream[RunningRoom], run: bytes, turn: Turn) -> None:
         """Frames by link, in order. Those of a room go there together: between rooms there is no order."""
-        links, high = stream.links, link_number(stream.number, 0)
-        by_room: dict[RunningRoom, list[tuple[int, bytes]]] = {}
-        for link, frame in frames:
-            room = links.get(link)
-            if room is None:
-                continue
-            of_room = by_room.get(room)
-            if of_room is None:
-                by_room[room] = [(high | link, frame)]
-            else:
-                of_room.append((high | link, frame))
-        for room, of_room in by_room.items():
+        try:
+            frames = by_room(run, link_number(stream.number, 0), stream.links)
+        except ValueError as error:
+            raise ApiError(ErrorCode.INVALID, str(error)) from error
+        for room, of_room in frames.items():
             while of_room:
                 await turn.pause_if_over()
                 del of_room[: room.receive(of_room, turn.ends_at)]
+
+    def _drained(self, stream: AttachStream[RunningRoom], reports: Iterable[tuple[int, int]]) -> None:
+        """Bytes that were handed on, by link; a room is told of all its own together."""
+        links, high = stream.links, link_number(stream.number, 0)
+        of_rooms: dict[RunningRoom, list[tuple[int, int]]] = {}
+        for link, drained in reports:
+            room = links.get(link)
+            if room is not None:
+                of_rooms.setdefault(room, []).append((high | link, drained))
+        for room, of_room in of_rooms.items():
+            room.drained(of_room)
 
     def _join(self, stream: AttachStream[RunningRoom], link: int, join: pb.Join) -> None:
         room = self.rooms.get(join.room_uid, join.generation)
@@ -282,25 +287,27 @@ class RoomHost:
             if not address or len(self._shards) >= MAX_SHARDS:
                 raise ApiError(ErrorCode.INVALID, f"shard_address {address!r} cannot be used")
             shard = ShardClient(
-                address, self.host_id, self.token, self._on_event, lambda: self._ticks(address)
+                address, self.host_id, self.token, self._on_events, lambda: self._ticks(address)
             )
             self._shards[address] = shard
             shard.start()
         return shard
 
-    def _on_event(self, event: Event) -> None:
-        room = self.rooms.get(event.room_uid, event.generation)
-        if room is None:
-            return
-        if isinstance(event, Durable):
-            self._acknowledged.set()
-            room.durable(event.version)
-        elif isinstance(event, BaseNeeded):
-            room.need_base()
-        elif isinstance(event, Deleted):
-            room.lost(pb.RoomEnded.REASON_STOPPED, CloseCode.ROOM_NOT_FOUND)
-        else:
-            room.lost(pb.RoomEnded.REASON_FENCED)
+    def _on_events(self, events: Sequence[Event]) -> None:
+        find, mono = self.rooms.get, time.monotonic()
+        for event in events:
+            room = find(event.room_uid, event.generation)
+            if room is None:
+                continue
+            if type(event) is Durable:
+                room.durable(event.version, mono)
+            elif isinstance(event, BaseNeeded):
+                room.need_base()
+            elif isinstance(event, Deleted):
+                room.lost(pb.RoomEnded.REASON_STOPPED, CloseCode.ROOM_NOT_FOUND)
+            else:
+                room.lost(pb.RoomEnded.REASON_FENCED)
+        self._acknowledged.set()
         self._after()
 
     def _ticks(self, address: str) -> Iterable[tuple[str, int, int]]:
@@ -310,11 +317,12 @@ class RoomHost:
 
     # The loop's turns.
 
-    def _due(self, due: Tick[RunningRoom] | Timer[RunningRoom], mono: float) -> None:
+    def _due(self, due: Tick[RunningRoom] | Timer[RunningRoom], mono: float) -> float:
         if isinstance(due, Tick):
-            due.key.tick(due, mono)
-        else:
-            due.key.timer()
+            ended: float = due.key.tick(due, mono)
+            return ended
+        due.key.timer()
+        return time.monotonic()
 
     def _after(self) -> None:
         """Rooms were called: wake the streams that have something, and look when the next room is due."""
@@ -323,12 +331,11 @@ class RoomHost:
         self._ticker.arm()
 
     def _flush(self) -> None:
-        touched, self._touched = self._touched, set()
-        for number in touched:
-            stream = self._streams.get(number)
-            if stream is not None:
+        while self._touched:
+            stream = self._touched.pop()
+            if stream.number in self._streams:
                 self._hold(stream)
-                self._wakes[number].set()
+                self._wakes[stream.number].set()
 
     def _beat(self) -> None:
         self._beat_handle = asyncio.get_running_loop().call_later(PULSE_S, self._beat)
@@ -346,7 +353,7 @@ class RoomHost:
         for stream in self._streams.values():
             stream.tell_clocks([room.clock(now) for room in stream.rooms])
             stream.beat()
-            self._touched.add(stream.number)
+            self.touch(stream)
         self._measure(now)
         self._after()
 
@@ -360,7 +367,7 @@ class RoomHost:
                 shard.reverify()
         elif self._verifying and all(shard.verified for shard in self._shards.values()):
             self._verifying = False
-            self._touched.update(self._streams)
+            self._touched.update(self._streams.values())
         self._seen_at = now
         return now
 
@@ -399,7 +406,7 @@ class RoomHost:
             self._ticker.stop()
             await self._written(deadline)
         self.drained = True
-        self._touched.update(self._streams)
+        self._touched.update(self._streams.values())
         self._flush()
 
     def _move_some(self) -> None:
@@ -411,7 +418,11 @@ class RoomHost:
                 room.move()
         for room in active:
             # One whose shard is not heard would wait for that, and somebody else could have the place.
-            if room.connections and room.shard.stream.heard(now) and self._places.take(room.streams, now):
+            if (
+                room.connections
+                and now < room.shard.stream.heard_until
+                and self._places.take(room.streams, now)
+            ):
                 room.move()
                 break
         self._after()
@@ -436,10 +447,3 @@ class RoomHost:
                     await self._acknowledged.wait()
         except TimeoutError:
             log.warning("drain_not_durable")
-
-
-def _read_frames(run: bytes) -> list[tuple[int, bytes]]:
-    try:
-        return read_up(run)
-    except ValueError as error:
-        raise ApiError(ErrorCode.INVALID, str(error)) from error

@@ -20,8 +20,8 @@ from playhall_roomhost.room import RunningRoom
 __all__ = ["RoomHostServicer"]
 
 HELLO_S = 10.0
-# At most 250 messages a second go down a stream; the first after a pause goes at once.
-PACE_S = 0.004
+# At most 200 messages a second go down a stream; the first after a pause goes at once.
+PACE_S = 0.005
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

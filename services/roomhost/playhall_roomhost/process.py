@@ -48,8 +48,8 @@ def main() -> None:
     die_with_parent(arguments.parent)
     logs.configure("roomhost", arguments.log_level)
     faulthandler.register(signal.SIGUSR1, file=arguments.stack_fd, all_threads=True)
-    # While it is a spare one there is time for it: what is imported by now stays, and the collector need not look at
-    # it again when the process is wanted.
+    # What is imported by now stays. The collector looks at it once while there is time for it, and not again
+    # when the process is wanted.
     gc.collect()
     gc.freeze()
     line = sys.stdin.buffer.readline()

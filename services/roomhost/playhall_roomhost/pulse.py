@@ -13,7 +13,9 @@ import mmap
 import os
 import struct
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 __all__ = ["CULPRIT_BYTES", "Culprit", "PulseReader", "PulseWriter", "create_page", "culprit_bytes"]
 
@@ -65,37 +67,33 @@ def culprit_bytes(room_uid: str, generation: int, call: str, shard_address: str)
 class PulseWriter:
     """The process's side. Cheap enough to be called around every call into a room."""
 
-    __slots__ = ("_beats", "_hooks", "_page")
+    __slots__ = ("_beats", "_hooks", "_page", "enter", "leave", "unhook")
 
     def __init__(self, fd: int) -> None:
         self._page = mmap.mmap(fd, _SIZE)
         self._beats = 0
         self._hooks: dict[str, bytes] = {}
+        # Called around everything that rooms do: so nothing of them is Python's.
+        self.enter: Callable[[float, bytes], None] = partial(_ENTER.pack_into, self._page, _SINCE_AT)
+        """Room code is about to run: since when (mono), and whose."""
+        self.leave: Callable[[], None] = partial(self._page.__setitem__, _INSIDE_AT, 0)
+        """Room code has returned."""
+        self.unhook: Callable[[], None] = partial(self._page.__setitem__, _HOOK_AT, 0)
+        """The hook that ran has returned."""
 
     def beat(self) -> None:
         """The loop turns."""
         self._beats += 1
         _BEATS.pack_into(self._page, 0, self._beats)
 
-    def enter(self, culprit: bytes, now: float) -> None:
-        """Room code is about to run."""
-        _ENTER.pack_into(self._page, _SINCE_AT, now, culprit)
-
     def hook(self, name: str) -> None:
-        """A hook or call of this name begins to run; "": it has returned."""
-        if not name:
-            self._page[_HOOK_AT] = 0
-            return
+        """A hook or call of this name begins to run."""
         marks = self._hooks.get(name)
         if marks is None:
             marks = name.encode(errors="replace")[:_HOOK_BYTES].ljust(_HOOK_BYTES, b"\0")
             if len(self._hooks) < _MAX_HOOKS:
                 self._hooks[name] = marks
         self._page[_HOOK_AT:_HOOK_END] = marks
-
-    def leave(self) -> None:
-        """Room code has returned."""
-        self._page[_INSIDE_AT] = 0
 
 
 class PulseReader:

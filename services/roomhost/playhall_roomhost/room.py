@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -62,8 +62,8 @@ from playhall_roomhost.statestore_client import ShardClient
 __all__ = ["RunningRoom", "Surroundings", "ended_down"]
 
 STOP_FLUSH_S = 5.0
-FRESH_S = 0.001
-"""How old the time may be that a room is told with a frame."""
+TOGETHER_S = 0.001
+"""What frames of so long bring about is carried out together."""
 _CALLS = (
     "start",
     "join",
@@ -79,10 +79,6 @@ _CALLS = (
 )
 
 log = logs.get_logger()
-
-
-def _now() -> Now:
-    return Now(time.monotonic(), time.time())
 
 
 def ended_down(
@@ -109,6 +105,9 @@ class Surroundings(Protocol):
 
     def touch(self, stream: AttachStream[RunningRoom]) -> None:
         """Something waits on the stream."""
+
+    def now(self, mono: float) -> Now:
+        """The time that rooms are told at `mono`; it never goes back, and may be a millisecond old."""
 
     def changed(self, room: RunningRoom) -> None:
         """The room's status or the number of its connections changed; `room.over` is set when it is gone."""
@@ -153,6 +152,7 @@ class RunningRoom:
         self._repeats: Repeats[LogOut] = Repeats()
         self._fold_handle: asyncio.TimerHandle | None = None
         self._slow_calls = slow_calls
+        self._tick_s = slow_calls.tick_s
         self._step_at = 0.0
         self._timer_at: float | None = None
         self._log = log.bind(
@@ -163,8 +163,6 @@ class RunningRoom:
         self._tick_seconds = meters.tick_seconds.labels(kind)
         self._tick_late = meters.tick_late.labels(kind)
         self._carry: dict[type[Output], Callable[[Any, Now], None]] = {
-            FramesOut: self._frames,
-            RecordOut: self._record,
             BaseOut: self._base,
             JoinedOut: self._joined,
             CloseOut: self._close_link,
@@ -228,32 +226,32 @@ class RunningRoom:
         many."""
         if not self._runs:
             return len(frames)
-        core, pulse, mark = self.core, self._around.pulse, self._marks["frame"]
-        now = _now()
-        core.shard_heard = self.shard.stream.heard(now.mono)
-        pulse.enter(mark, now.mono)
+        core, links, monotonic = self.core, self._links, time.monotonic
+        receive = core.receive
+        began = monotonic()
+        now = self._enter("frame", began)
+        look_at = min(began + TOGETHER_S, until)
         taken = 0
-        began = now.mono
         try:
             for number, frame in frames:
                 taken += 1
-                if number in self._links:
-                    core.receive(number, frame, now)
-                    ended = time.monotonic()
-                    if ended - began > self._slow_calls.tick_s:
+                if number in links:
+                    receive(number, frame, now)
+                    ended = monotonic()
+                    if ended >= look_at:
                         self._look_if_slow("frame", began, ended)
-                    if core.has_outputs or core.status is not self._status:
                         self._carry_out(now)
-                        pulse.enter(mark, ended)
-                    if ended >= until or not self._runs:
-                        break
-                    if ended - now.mono > FRESH_S:
-                        now = Now(ended, time.time())
+                        if ended >= until or not self._runs:
+                            break
+                        now = self._enter("frame", ended)
+                        look_at = min(ended + TOGETHER_S, until)
                     began = ended
+            if core.has_outputs or core.status is not self._status:
+                self._carry_out(now)
         except BaseException as error:
             self._fail(error)
         finally:
-            pulse.leave()
+            self._around.pulse.leave()
         return taken
 
     def leave(self, number: int, clean: bool) -> None:
@@ -264,41 +262,57 @@ class RunningRoom:
             self._run("leave", self.core.leave, number, clean)
             self._around.changed(self)
 
-    def drained(self, number: int, total_bytes: int) -> None:
-        """The router handed on so many bytes of the connection's, all together and modulo 2^32."""
-        if number in self._links:
-            self._run("frame", self.core.drained, number, total_bytes)
+    def drained(self, reports: Iterable[tuple[int, int]]) -> None:
+        """Of connections, how many bytes of theirs the router handed on, all together and modulo 2^32."""
+        if not self._runs:
+            return
+        core, links = self.core, self._links
+        now = self._enter("frame", time.monotonic())
+        try:
+            for number, total_bytes in reports:
+                if number in links:
+                    core.drained(number, total_bytes, now)
+            if core.has_outputs or core.status is not self._status:
+                self._carry_out(now)
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._around.pulse.leave()
 
     def hold(self, number: int, held: bool) -> None:
         """Whether the connection is without credit, because too much waits on its stream."""
         if number in self._links:
             self._run("frame", self.core.hold, number, held)
 
-    def tick(self, due: Tick[RunningRoom], mono: float) -> None:
-        """A tick is due. `mono`: now."""
-        self._tick_late.observe(due.late_s)
-        if due.late_s > meters.LATE_S:
+    def tick(self, due: Tick[RunningRoom], mono: float) -> float:
+        """A tick is due. `mono`: now. Returns when it was done."""
+        _, late_s, skipped = due
+        self._tick_late.observe(late_s)
+        if late_s > meters.LATE_S:
             meters.ticks_late.labels(self.identity.room_type).inc()
-        if due.skipped:
-            meters.ticks_skipped.labels(self.identity.room_type).inc(due.skipped)
-            self._slow_calls.skip(due.skipped)
-        self._call("tick", Now(mono, time.time()), self.core.tick)
-        self._tick_seconds.observe(time.monotonic() - mono)
+        if skipped:
+            meters.ticks_skipped.labels(self.identity.room_type).inc(skipped)
+            self._slow_calls.skip(skipped)
+        self._call("tick", mono, self.core.tick)
+        ended = time.monotonic()
+        self._tick_seconds.observe(ended - mono)
+        return ended
 
     def timer(self) -> None:
         """The core's timer is due."""
         self._timer_at = None
         self._run("timer", self.core.timer)
 
-    def durable(self, version: int) -> None:
-        """The state store has everything up to `version` on disk."""
+    def durable(self, version: int, mono: float) -> None:
+        """The state store has everything up to `version` on disk. `mono`: now."""
         self._durable = version
-        self._durable_moved.set()
+        if self._ending is not None:
+            self._durable_moved.set()
         if self.core.awaits_durable:
-            self._run("durable", self.core.durable, version)
+            self._call("durable", mono, self.core.durable, version)
         elif self._runs:
             # It takes note, and that is all: nothing to mark or to carry out.
-            self.core.durable(version, _now())
+            self.core.durable(version, self._around.now(mono))
 
     def need_base(self) -> None:
         """The state store needs all of the state."""
@@ -326,15 +340,20 @@ class RunningRoom:
 
     def _run(self, call: str, method: Callable[..., object], *arguments: Any) -> None:
         """Call the core now; see `_call`."""
-        self._call(call, _now(), method, *arguments)
+        self._call(call, time.monotonic(), method, *arguments)
 
-    def _call(self, call: str, now: Now, method: Callable[..., object], *arguments: Any) -> None:
+    def _enter(self, call: str, mono: float) -> Now:
+        """A call into the core is about to begin: mark it, and tell the core what it has to know."""
+        around = self._around
+        self.core.shard_heard = mono < self.shard.stream.heard_until
+        around.pulse.enter(mono, self._marks[call])
+        return around.now(mono)
+
+    def _call(self, call: str, mono: float, method: Callable[..., object], *arguments: Any) -> None:
         """Call the core: mark it, bound what it may break, carry out what comes of it."""
         if not self._runs:
             return
-        self.core.shard_heard = self.shard.stream.heard(now.mono)
-        pulse = self._around.pulse
-        pulse.enter(self._marks[call], now.mono)
+        now = self._enter(call, mono)
         try:
             method(*arguments, now)
         except BaseException as error:
@@ -343,13 +362,13 @@ class RunningRoom:
             self._fail(error)
             return
         finally:
-            pulse.leave()
-        self._look_if_slow(call, now.mono, time.monotonic())
+            self._around.pulse.leave()
+        self._look_if_slow(call, mono, time.monotonic())
         self._carry_out(now)
 
     def _look_if_slow(self, call: str, began: float, now: float) -> None:
         """Warn of a room whose code takes longer than its ticks. How long it takes to start is its own."""
-        if now - began <= self._slow_calls.tick_s or self._status is Status.STARTING:
+        if now - began <= self._tick_s or self._status is Status.STARTING:
             return
         slowness = self._slow_calls.ended(call, began, now)
         if slowness is not None:
@@ -365,23 +384,31 @@ class RunningRoom:
         return culprit_bytes(self.identity.room_uid, self.generation, call, self.shard.address)
 
     def _carry_out(self, now: Now) -> None:
-        carry = self._carry
-        for output in self.core.take_outputs():
-            do = carry.get(type(output))
-            if do is None:
-                self._log.error("room_output_unknown", output=type(output).__name__)
-            else:
+        core, around = self.core, self._around
+        for output in core.take_outputs():
+            if isinstance(output, FramesOut):
+                for number, run in route(output.data, self.generation):
+                    stream = around.stream(number)
+                    if stream is not None:
+                        stream.frames(self.generation, run)
+                        around.touch(stream)
+            elif isinstance(output, RecordOut):
+                self._last_version = output.version
+                self.shard.record(self.identity.room_uid, self.generation, output, now.mono)
+            elif (do := self._carry.get(type(output))) is not None:
                 do(output, now)
+            else:
+                self._log.error("room_output_unknown", output=type(output).__name__)
         if not self._runs:
             return
-        status = self.core.status
+        status = core.status
         if status is not self._status:
             self._status = status
             self._around.changed(self)
             if status is Status.CLOSING:
                 self._around.scheduler.stop(self)
                 self._tell(pb.RoomEnded.REASON_CLOSING)
-        timer_at = self.core.next_timer()
+        timer_at = core.next_timer()
         if timer_at != self._timer_at:
             self._timer_at = timer_at
             self._around.scheduler.set_timer(self, timer_at)
@@ -400,13 +427,6 @@ class RunningRoom:
         self._around.soon()
 
     # What the core says.
-
-    def _frames(self, out: FramesOut, _now: Now) -> None:
-        for number, run in route(out.data, self.generation):
-            stream = self._around.stream(number)
-            if stream is not None:
-                stream.frames(self.generation, run)
-                self._around.touch(stream)
 
     def _say(self, number: int, down: pb.Down) -> None:
         stream = self._around.stream(number)
@@ -439,10 +459,6 @@ class RunningRoom:
             stream.release(link)
         self._around.changed(self)
 
-    def _record(self, out: RecordOut, now: Now) -> None:
-        self._last_version = out.version
-        self.shard.record(self.identity.room_uid, self.generation, out, now.mono)
-
     def _base(self, out: BaseOut, now: Now) -> None:
         self._last_version = out.version
         self.shard.base(self.identity.room_uid, self.generation, out, now.mono)
@@ -456,7 +472,7 @@ class RunningRoom:
     def _steps(self, hook: str) -> None:
         """Room code's coroutine runs on."""
         self._step_at = time.monotonic()
-        self._around.pulse.enter(self._marks["await"], self._step_at)
+        self._around.pulse.enter(self._step_at, self._marks["await"])
         self._around.pulse.hook(hook)
 
     def _stepped(self, hook: str) -> None:
@@ -464,7 +480,7 @@ class RunningRoom:
         self._around.pulse.leave()
         self._look_if_slow(hook, self._step_at, time.monotonic())
         if self._runs:
-            self._carry_out(_now())
+            self._carry_out(self._around.now(time.monotonic()))
         self._around.soon()
 
     def _cancel(self, out: CancelOut, _now: Now) -> None:

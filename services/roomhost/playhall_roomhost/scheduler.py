@@ -177,16 +177,17 @@ class Scheduler(Generic[K]):
 
     def take(self, now: float) -> Tick[K] | Timer[K] | None:
         """What is due, the longest due of the cheapest first; the caller runs it before it takes the next."""
-        while self._phases and self._phases[0][0] <= now:
-            self._reach(heapq.heappop(self._phases)[2], now)
-        while self._timers and self._timers[0][0] <= now:
-            at, number, entry = heapq.heappop(self._timers)
+        phases, timers, ready = self._phases, self._timers, self._ready
+        while phases and phases[0][0] <= now:
+            self._reach(heapq.heappop(phases)[2], now)
+        while timers and timers[0][0] <= now:
+            at, number, entry = heapq.heappop(timers)
             if number == entry.timer_number:
-                heapq.heappush(self._ready, (at, number, at, entry))
-        while self._ready:
-            _, number, at, entry = heapq.heappop(self._ready)
+                heapq.heappush(ready, (at, number, at, entry))
+        while ready:
+            _, number, at, entry = heapq.heappop(ready)
             if number == entry.tick_number:
-                return self._take_tick(entry, now)
+                return self._take_tick(entry, at, now)
             if number != entry.timer_number:
                 continue
             if at != entry.timer_at:
@@ -249,20 +250,24 @@ class Scheduler(Generic[K]):
 
     def _make_ready(self, entry: _Entry[K], phase: _Phase[K]) -> None:
         self._numbers = entry.tick_number = self._numbers + 1
-        at = phase.start + entry.next_tick / phase.rate
+        at = phase.due(entry.next_tick)
         heapq.heappush(self._ready, (at + STEPS_BACK * entry.last_took_s, entry.tick_number, at, entry))
 
-    def _take_tick(self, entry: _Entry[K], now: float) -> Tick[K]:
+    def _take_tick(self, entry: _Entry[K], at: float, now: float) -> Tick[K]:
+        """A tick that was due at `at`. Its phase has come to all that is due now."""
         phase = entry.phase
         assert phase is not None, "only what ticks has a tick number"
-        skipped = max(0, phase.newest_due(now) - MAX_REPLAYED - entry.next_tick)
-        entry.next_tick += skipped
-        late_s = max(0.0, now - (phase.start + entry.next_tick / phase.rate))
+        skipped = phase.next - 1 - MAX_REPLAYED - entry.next_tick
+        if skipped > 0:
+            entry.next_tick += skipped
+            at = phase.due(entry.next_tick)
+        else:
+            skipped = 0
         entry.next_tick += 1
         entry.tick_number = 0
         if entry.next_tick < phase.next:
             self._make_ready(entry, phase)
-        return Tick(entry.key, late_s, skipped)
+        return Tick(entry.key, now - at if now > at else 0.0, skipped)
 
     # Timers.
 

@@ -35,13 +35,14 @@ class SlowCalls:
     """Those of one room, which ticks every `tick_s`."""
 
     __slots__ = (
-        "_began", "_hook", "_longest", "_lost_s", "_mark", "_skipped", "_slow", "_told_at", "_window_at",
-        "tick_s",
+        "_began", "_hook", "_longest", "_lost_s", "_mark", "_skipped", "_slow", "_told_at", "_unmark",
+        "_window_at", "tick_s",
     )  # fmt: skip
 
     def __init__(self, tick_s: float, pulse: PulseWriter) -> None:
         self.tick_s = tick_s
         self._mark = pulse.hook
+        self._unmark = pulse.unhook
         self._hook = ""
         self._began = 0.0
         self._slow = ("", 0.0, 0.0)
@@ -53,12 +54,14 @@ class SlowCalls:
 
     def hook(self, name: str) -> None:
         """A hook of this name begins; "": it has returned. Marks it on the pulse page."""
-        self._mark(name)
-        now = monotonic()
         if name:
-            self._hook, self._began = name, now
-        elif now - self._began > self.tick_s:
-            self._slow = (self._hook, self._began, now - self._began)
+            self._mark(name)
+            self._hook, self._began = name, monotonic()
+            return
+        self._unmark()
+        took_s = monotonic() - self._began
+        if took_s > self.tick_s:
+            self._slow = (self._hook, self._began, took_s)
 
     def skip(self, ticks: int) -> None:
         """So many ticks were given up."""

@@ -1,7 +1,7 @@
 """What a process says to one shard: Open, Write, Close and Strike, over one channel.
 
 The Write stream is opened with the first room and opened anew whenever it breaks; `WriteStream` decides
-what goes over it. Events that come of it are handed to `on_event` on the loop.
+what goes over it. Events that come of it are handed to `on_events` on the loop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import grpc.aio
@@ -136,14 +136,14 @@ class ShardClient:
         address: str,
         host_id: str,
         token: Token,
-        on_event: Callable[[Event], None],
+        on_events: Callable[[Sequence[Event]], None],
         ticks: Callable[[], Iterable[tuple[str, int, int]]],
         token_wait_s: float = TOKEN_WAIT_S,
     ) -> None:
         self.address = address
         self.stream = WriteStream(host_id)
         self._token = token
-        self._on_event = on_event
+        self._on_events = on_events
         self._ticks = ticks
         self._token_wait_s = token_wait_s
         self._channel = auth.channel(address)
@@ -350,5 +350,6 @@ class ShardClient:
             self._dispatch()
 
     def _dispatch(self) -> None:
-        for event in self.stream.take_events():
-            self._on_event(event)
+        events = self.stream.take_events()
+        if events:
+            self._on_events(events)

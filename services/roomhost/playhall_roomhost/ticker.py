@@ -60,13 +60,13 @@ class Turn:
 
 
 class Ticker(Generic[K]):
-    """Drives one scheduler. `run` is called with what is due and the time (mono), `passed` after each
-    pass."""
+    """Drives one scheduler. `run` is called with what is due and the time (mono), and returns when it was
+    done; `passed` is called after each pass."""
 
     def __init__(
         self,
         scheduler: Scheduler[K],
-        run: Callable[[Tick[K] | Timer[K], float], None],
+        run: Callable[[Tick[K] | Timer[K], float], float],
         passed: Callable[[], None],
     ) -> None:
         self._scheduler = scheduler
@@ -106,14 +106,13 @@ class Ticker(Generic[K]):
 
     def _pass(self) -> None:
         self._handle = None
-        scheduler, run, monotonic = self._scheduler, self._run, time.monotonic
-        began = now = monotonic()
-        while now - began < PASS_S and (due := scheduler.take(now)) is not None:
-            before = now
-            run(due, now)
-            now = monotonic()
+        take, took, run = self._scheduler.take, self._scheduler.took, self._run
+        began = now = time.monotonic()
+        over = began + PASS_S
+        while now < over and (due := take(now)) is not None:
+            before, now = now, run(due, now)
             if isinstance(due, Tick):
-                scheduler.took(due.key, now - before)
+                took(due.key, now - before)
         self._not_before = now + pause_s(now - began)
         self._passed()
         self.arm()

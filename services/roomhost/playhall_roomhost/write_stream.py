@@ -15,11 +15,14 @@ worst.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from playhall.api.statestore.v1 import statestore_pb2 as pb
 from playhall.engine.outputs import BaseOut, RecordOut
@@ -80,8 +83,7 @@ class BaseNeeded:
 Event: TypeAlias = Durable | Fenced | Deleted | BaseNeeded
 
 
-@dataclass(slots=True, eq=False)
-class _Item:
+class _Item(msgspec.Struct, eq=False, gc=False):
     """A record or a base."""
 
     prev: int
@@ -139,6 +141,8 @@ class WriteStream:
         self._hello_sent = False
         self._answered = False
         self._heard_at = 0.0
+        self.heard_until = -math.inf
+        """Until when the shard is there: it answered the hello, and said something within 3 s."""
         self._bytes = 0
         self._record_bytes = 0
         self._lost: set[_Room] = set()
@@ -163,13 +167,11 @@ class WriteStream:
         room = self._current(room_uid, generation)
         if room is None:
             return
+        prev, version, tick, data, alarm_ms = record
         if room.lost or room.needs_base:
-            room.lost_alarm_ms = _newer(record.alarm_ms, room.lost_alarm_ms)
+            room.lost_alarm_ms = _newer(alarm_ms, room.lost_alarm_ms)
             return
-        self._append(
-            room,
-            _Item(record.prev, record.version, record.tick, record.data, False, record.alarm_ms, now),
-        )
+        self._append(room, _Item(prev, version, tick, data, False, alarm_ms, now))
 
     def base(self, room_uid: str, generation: int, base: BaseOut, now: float) -> None:
         """All of the room's state, which takes the place of what was not sent yet."""
@@ -204,6 +206,7 @@ class WriteStream:
     def disconnected(self) -> None:
         """The stream is gone; all that is unacknowledged waits for the next."""
         self._connected = self._hello_sent = self._answered = False
+        self.heard_until = -math.inf
         self._token = None
         self._line.clear()
         self._ended.clear()
@@ -234,6 +237,8 @@ class WriteStream:
                 self._over(room, ack.outcome)
         if response.hello and self._hello_sent:  # else it is the answer of a stream that is gone
             self._answered = True
+        if self._answered:
+            self.heard_until = now + HEARD_S
 
     def next_request(self) -> pb.WriteRequest | None:
         """What to send now; None: nothing."""
@@ -292,10 +297,6 @@ class WriteStream:
         """What is not acknowledged."""
         return self._bytes
 
-    def heard(self, now: float) -> bool:
-        """Whether the shard is there: it answered the hello, and said something within 3 s."""
-        return self._answered and now - self._heard_at < HEARD_S
-
     def silent_s(self, now: float) -> float:
         """How long the shard has said nothing on this stream."""
         return now - self._heard_at
@@ -329,9 +330,11 @@ class WriteStream:
     def _append(self, room: _Room, item: _Item) -> None:
         room.unsent.append(item)
         self._count(room, item, 1)
-        room.told_tick = max(room.told_tick, item.tick)
+        if item.tick > room.told_tick:
+            room.told_tick = item.tick
         self._bound(room)
-        self._enqueue(room)
+        if room.open and not room.queued:
+            self._enqueue(room)
 
     def _enqueue(self, room: _Room) -> None:
         if room.open and room.unsent and not room.queued:
@@ -345,20 +348,22 @@ class WriteStream:
         while self._line and size < MAX_PART_BYTES:
             room = self._line.popleft()
             room.queued = False
-            if not room.unsent or self._rooms.get(room.uid) is not room:
+            unsent = room.unsent
+            if not unsent or self._rooms.get(room.uid) is not room:
                 continue
-            item = room.unsent[0]
+            item = unsent[0]
             if not room.named:
                 room.named = True
                 request.rooms.append(_grant(room))
-            if _goes_in_run(item):
+            data = item.data
+            if not item.base and item.alarm_ms is None and len(data) <= MAX_PART_BYTES:
                 run.append(
-                    pack_record(
-                        room.number, item.prev, item.version, zlib.crc32(item.data), item.tick, item.data
-                    )
+                    pack_record(room.number, item.prev, item.version, zlib.crc32(data), item.tick, data)
                 )
-                size += len(item.data)
-                room.sent.append(room.unsent.popleft())
+                size += len(data)
+                room.sent.append(unsent.popleft())
+                if not unsent:
+                    continue
             elif run:
                 # The run comes last in a request, and what a room says has an order.
                 room.queued = True
@@ -397,13 +402,14 @@ class WriteStream:
             else:
                 self._advance(room, version)  # the last words of a stream that broke
             return
-        before = room.sent[0] if room.sent else None
-        while room.sent and self._is_written(room.sent[0], version, before):
-            self._count(room, room.sent.popleft(), -1)
+        sent = room.sent
+        first = sent[0] if sent else None
+        while sent:
+            item = sent[0]
+            if item.version > version or (item.version == version and item.base and item is not first):
+                break
+            self._count(room, sent.popleft(), -1)
         self._advance(room, version)
-
-    def _is_written(self, item: _Item, durable: int, first: _Item | None) -> bool:
-        return item.version < durable or (item.version == durable and (not item.base or item is first))
 
     def _stands_at(self, room: _Room, version: int) -> None:
         """The answer to a hello."""
@@ -446,7 +452,7 @@ class WriteStream:
 
     def _bound(self, room: _Room) -> None:
         """Nobody's records grow without end: over the bound they go, for a base once it can be sent."""
-        kept = room.record_bytes + (0 if room.open else room.base_bytes)
+        kept = room.record_bytes if room.open else room.record_bytes + room.base_bytes
         if kept > MAX_ROOM_BYTES or len(room.sent) + len(room.unsent) > MAX_ROOM_RECORDS:
             self._lose(room)
         # A base that is on its way out may be as large as a room's state; it is soon gone.
@@ -476,10 +482,6 @@ class WriteStream:
         else:
             room.record_bytes += size
             self._record_bytes += size
-
-
-def _goes_in_run(item: _Item) -> bool:
-    return not item.base and item.alarm_ms is None and len(item.data) <= MAX_PART_BYTES
 
 
 def _grant(room: _Room) -> pb.RoomGrant:

@@ -23,7 +23,8 @@ from playhall_statestore.requests import (
 )
 
 __all__ = [
-    "MAX_GENERATION", "MAX_ROOMS", "Numbers", "checked_host", "checked_uid", "close_room", "grants", "open_room",
+    "MAX_GENERATION", "MAX_ROOMS", "Numbers", "checked_host", "checked_uid", "close_room", "grants",
+    "open_room",
     "outcome", "parts", "room_status", "state_parts", "strike_room", "ticks",
 ]  # fmt: skip
 

@@ -55,8 +55,11 @@ def reliable_only(run: bytes, twin: Any) -> Any:
     return twin.reliable_only(run)
 
 
-def read_up(run: bytes, twin: Any) -> Any:
-    return twin.read_up(run)
+ROOMS = {1: "a", 2: "b", 3: "a"}
+
+
+def by_room(run: bytes, twin: Any) -> Any:
+    return list(twin.by_room(run, 7 << 32, ROOMS).items())
 
 
 def link(stream: int, number: int) -> int:
@@ -233,12 +236,21 @@ def test_both_deliver_alike_whatever_comes(runs: list[bytes], full: list[int]) -
 # Up.
 
 
-@given(st.binary(max_size=60), st.lists(st.tuples(st.integers(0, 2**32 - 1), bodies), max_size=5), bodies)
-def test_both_read_what_comes_up_alike(anything: bytes, sent: list[tuple[int, bytes]], over: bytes) -> None:
+up_links = st.sampled_from((1, 2, 3, 4, 2**32 - 1))
+
+
+@given(st.binary(max_size=60), st.lists(st.tuples(up_links, bodies), max_size=8), bodies)
+def test_both_hand_what_comes_up_to_rooms_alike(
+    anything: bytes, sent: list[tuple[int, bytes]], over: bytes
+) -> None:
     run = b"".join(pack_up(*each) for each in sent)
-    assert same(lambda twin: twin.read_up(run), PACKING) == sent
+    assert packing.read_up(run) == sent
+    handed = same(partial(by_room, run), PACKING)
+    for room, frames in handed:
+        assert frames == [(7 << 32 | number, frame) for number, frame in sent if ROOMS.get(number) == room]
+    assert {room for room, _ in handed} == {ROOMS[number] for number, _ in sent if number in ROOMS}
     for broken in (anything, run + over, run[: len(run) - len(over)]):
-        same(partial(read_up, broken), PACKING)
+        same(partial(by_room, broken), PACKING)
 
 
 up_steps = st.one_of(

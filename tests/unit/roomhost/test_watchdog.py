@@ -53,14 +53,14 @@ def test_the_page_tells_beats_and_whose_code_runs() -> None:
     writer.beat()
     assert reader.beats() != before
     assert reader.culprit() is None
-    writer.enter(culprit_bytes("01M8PKXT20EYZK751SZAHMR6GM", 7, "tick", "unix:/run/shard.sock"), 12.5)
+    writer.enter(12.5, culprit_bytes("01M8PKXT20EYZK751SZAHMR6GM", 7, "tick", "unix:/run/shard.sock"))
     expected = Culprit("01M8PKXT20EYZK751SZAHMR6GM", 7, "tick", "unix:/run/shard.sock", "", 12.5)
     assert (reader.culprit(), expected.what) == (expected, "tick")
     writer.hook("call dig")
     named = replace(expected, hook="call dig")
     assert (reader.culprit(), named.what) == (named, "call dig")
     writer.hook("a name that is longer than what fits on the page, which is cut to that")
-    writer.hook("")
+    writer.unhook()
     assert reader.culprit() == expected
     writer.leave()
     assert reader.culprit() is None

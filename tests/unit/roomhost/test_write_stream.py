@@ -336,15 +336,15 @@ def test_the_late_answer_of_a_stream_that_is_gone_verifies_nothing() -> None:
 def test_the_shard_is_heard_while_it_answers() -> None:
     stream = WriteStream("host")
     stream.connected(0.0)
-    assert not stream.heard(0.0)
+    assert stream.heard_until <= 0.0
     stream.next_request()
     stream.received(said(hello=True), 1.0)
-    assert stream.heard(3.9)
-    assert not stream.heard(4.0)
+    assert stream.heard_until > 3.9
+    assert stream.heard_until <= 4.0
     stream.received(said(), 5.0)
-    assert stream.heard(5.0)
+    assert stream.heard_until > 5.0
     stream.disconnected()
-    assert not stream.heard(5.0)
+    assert stream.heard_until <= 5.0
 
 
 def test_a_newer_token_goes_with_the_next_request() -> None:

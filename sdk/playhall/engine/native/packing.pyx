@@ -375,19 +375,25 @@ cdef bytes join(Bytes head, Parts* parts):
 
 # Up.
 
-def read_up(bytes run not None):
-    """See packing.read_up."""
+def by_room(bytes run not None, uint64_t high, dict rooms not None):
+    """See packing.by_room."""
     cdef Bytes at = <Bytes> PyBytes_AS_STRING(run)
     cdef Bytes end = at + PyBytes_GET_SIZE(run)
     cdef Py_ssize_t size
-    cdef list found = []
+    cdef dict found = {}
+    cdef list of_room
     while at < end:
         if end - at < UP_START:
             raise ValueError("a run of frames is cut short")
         size = get_u32(at + 4)
         if end - at - UP_START < size:
             raise ValueError("a frame does not fit its run")
-        found.append((get_u32(at), make_bytes(at + UP_START, size)))
+        room = rooms.get(get_u32(at))
+        if room is not None:
+            of_room = found.get(room)
+            if of_room is None:
+                of_room = found[room] = []
+            of_room.append((high | get_u32(at), make_bytes(at + UP_START, size)))
         at += UP_START + size
     return found
 

@@ -13,12 +13,14 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.engine.outputs import FramesOut, Now, Output, RecordOut, RoomIdentity, Status
 from playhall.engine.packing import STREAM_SHIFT, pack_group, pack_up
+from playhall.engine.running import Watch
 from playhall_common.record_runs import pack_durable, read_run
 from playhall_roomhost.build import LoadedBuild
 from playhall_roomhost.host import RoomHost
@@ -59,8 +61,9 @@ class Core:
         outputs, self.outputs = self.outputs, []
         return outputs
 
-    def receive(self, link: int, frame: bytes, now: Now) -> None:
-        self.received += 1
+    def receive_all(self, frames: Sequence[tuple[int, bytes]], start: int, until: float, now: Now) -> int:
+        self.received += len(frames) - start
+        return len(frames) - start
 
     def tick(self, now: Now) -> None:
         self.tick_number += 1
@@ -103,8 +106,8 @@ class Bench:
         links = range(index * LINKS + 1, (index + 1) * LINKS + 1)
         core: Any = Core(links)
         identity = RoomIdentity("bench", f"room-{index}", f"01M8PKXT20EYZK75{index:010}")
-        slow_calls = SlowCalls(1 / RATE, self.host.pulse)
-        room = RunningRoom(core, identity, 1, self.shard, self.host, slow_calls)
+        watch = Watch(self.host.pulse.hook_page, 1 / RATE, time.monotonic)
+        room = RunningRoom(core, identity, 1, self.shard, self.host, SlowCalls(1 / RATE, watch))
         self.shard.add(identity.room_uid, 1)
         self.host.scheduler.add(room)
         self.host.scheduler.start(room, RATE, 0.0)

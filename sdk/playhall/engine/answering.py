@@ -161,6 +161,8 @@ class Answering:
 
     def flushed(self) -> None:
         """There was a flush."""
+        if not self._answers.waits:
+            return
         self._answers.flushed(self._saving.last_moment)
         self.release()
 

@@ -159,7 +159,7 @@ class BotBook:
 
     def take_changed(self) -> BotsChange | None:
         """Return what is to be written since the last call, as of the last `check`."""
-        if not self._changed:
+        if not (self._bots or self._written or self._next_number != self._next_written) or not self._changed:
             return None
         now, before = self._saved(), self._written
         self._written, self._next_written = now, self._next_number

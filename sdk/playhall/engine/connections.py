@@ -60,6 +60,7 @@ class Connections:
         self._joined = joined
         self._links: dict[int, Link] = {}
         self._of_player: dict[str, Link] = {}
+        self.by_number: Mapping[int, Link] = self._links
         self._conns: dict[str, Connection] = {}
         self.by_player: Mapping[str, Connection] = Snapshots(self._conns)
         self.empty_since: float | None = runtime.now.mono

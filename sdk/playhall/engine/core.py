@@ -6,8 +6,8 @@ called then.
 
 What the shell owes:
 
-- take the outputs after every call, after every step of an awaitable it runs (room code may send from
-  there), and carry them out in order;
+- take the outputs after every call, or a few of them (frames of a millisecond), and after every step of an
+  awaitable it runs (room code may send from there), and carry them out in order;
 - run what AwaitOut holds, report its end by `settled`, and cancel it at CancelOut;
 - call `tick` at `tick_rate` while the status is ACTIVE, and `timer` when `next_timer` says so;
 - report `durable` as the state store acknowledges; HibernateOut waits for it.
@@ -30,10 +30,12 @@ in `context`, frames in `receiving` and `sending`, versions and what is saved in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+from playhall.engine import jsontext
 from playhall.engine.answering import Answering
 from playhall.engine.backend import Flush
 from playhall.engine.bans import Bans
@@ -65,6 +67,7 @@ from playhall.engine.receiving import Receiving
 from playhall.engine.retention import CHECK_S
 from playhall.engine.rewinding import Rewinding
 from playhall.engine.room import Room, Wake
+from playhall.engine.running import Intake, Watch
 from playhall.engine.runtime import START_HOOK_S, Runtime
 from playhall.engine.saving import Saving, load
 from playhall.engine.sending import Sending
@@ -74,9 +77,9 @@ from playhall.engine.writes import OwnerWrites
 
 __all__ = ["RoomCore"]
 
-T = TypeVar("T")
-
 IDLE_S = 30.0
+# How often connections are looked at, for those that stall: far less than they may.
+LOOK_S = 1.0
 # A room that would hibernate, but whose shard is not heard, looks again after this long.
 IDLE_RETRY_S = 1.0
 # One that was asked to hibernate or to move waits for its shard for so long, and stays as it is after that.
@@ -109,21 +112,22 @@ class RoomCore:
         max_players: int = 0,
         idle_s: float = IDLE_S,
         clock: Callable[[], float] | None = None,
-        on_hook: Callable[[str], object] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """`max_players` 0 is what the class says. With a `clock` (seconds, for measuring), `inspect` tells of
-        times and messages. `on_hook` hears the name of a hook or call as it begins, and "" as it returns.
+        times and messages. A `watch` follows hooks and calls.
         """
         # By getattr: to checkers, a class variable cannot have a type of the class's parameters.
         schema = getattr(room_class, "schema")  # noqa: B009
         self.identity = identity
         self._room_class = room_class
         self.tick_rate = room_class.tick_rate
+        self._dt = 1 / self.tick_rate
         self.status = Status.STARTING
         self.shard_heard = True
         self._idle_s = idle_s
         self._max_players = max_players or room_class.max_players
-        self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock, on_hook)
+        self._runtime = Runtime(schema, identity, generation, room_class.private_retention, clock, watch)
         self._connections: Connections | None = None
         self._bans = Bans()
         self._retention_due = 0.0
@@ -134,6 +138,9 @@ class RoomCore:
         self._last_base_written = False
         self._timer_at: float | None = None
         self._timer_key: tuple[int, int, Status] | None = None
+        # When the first of the connections that stall is to be closed, as of the look at them last.
+        self._stalled_due: float | None = None
+        self._looked_at = -math.inf
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
         # As is all of this; until then `_connections` is None.
@@ -144,6 +151,7 @@ class RoomCore:
         self._answering: Answering
         self._rewinding: Rewinding
         self._receiving: Receiving
+        self._intake: Intake | None = None
         self._context: Context
 
     @property
@@ -240,13 +248,17 @@ class RoomCore:
     def receive(self, link: int, frame: bytes, now: Now) -> None:
         """A frame from a link's client. Frames of a link that has gone are dropped."""
         self._runtime.now = now
-        found = self._link(link)
-        if found is None:
-            return
-        if found.state is LinkState.JOINED:
-            self._receiving.receive(found, frame)
-        elif not found.keep(frame):
-            self._close(found, CloseCode.LIMIT_EXCEEDED, "too much was sent before the join was done")
+        if self._intake is not None:
+            self._intake.receive(link, frame)
+
+    def receive_all(self, frames: Sequence[tuple[int, bytes]], start: int, until: float, now: Now) -> int:
+        """Receive frames, each with its link, from `start` on, and return how many were: all, or those up to
+        the first that is done at `until` (by the watch) or later. Without a watch it is all.
+        """
+        self._runtime.now = now
+        if self._intake is None:
+            return len(frames) - start
+        return self._intake.receive_all(frames, start, until)
 
     def request(self, token: int, message: Any, now: Now) -> bool:
         """A backend's request, for `on_request`: what JSON holds, or bytes. `token` is one not used before.
@@ -279,6 +291,8 @@ class RoomCore:
     def drained(self, link: int, total_bytes: int, now: Now) -> None:
         """The client has got so many bytes of what the link was sent, counted from the join modulo 2^32."""
         self._runtime.now = now
+        if self._intake is None or not self._intake.drained(link, total_bytes, now.mono):
+            return
         found = self._link(link)
         if found is not None and found.outbox.drained(total_bytes, now.mono):
             self._runtime.sync.release(found)
@@ -306,13 +320,14 @@ class RoomCore:
         self._close_if_asked()
         if self.status is not Status.ACTIVE:
             return
-        with self._runtime.timed("tick"):
+        with self._runtime.tick_timing:
             self._tick()
 
     def timer(self, now: Now) -> None:
         """Do what has fallen due."""
         self._runtime.now = now
         self._timer_key = None
+        self._looked_at = -math.inf
         self._runtime.hooks.expire(now.mono)
         if self.status is Status.ACTIVE:
             self._end_grace()
@@ -335,24 +350,38 @@ class RoomCore:
         return self._timer_at
 
     def _find_next_timer(self) -> float | None:
-        dues = [self._runtime.hooks.next_deadline]
-        if self.status is Status.ACTIVE and self._connections is not None:
-            dues += [
-                self._runtime.presence.next_deadline,
-                self._saving.journal.next_deadline,
-                self._retention_due,
-                self._idle_at(),
-            ]
-            dues += [_stalled_at(link) for link in self._connections.links]
-        return min((due for due in dues if due is not None), default=None)
+        runtime = self._runtime
+        first = runtime.hooks.next_deadline
+        if self.status is not Status.ACTIVE or self._connections is None:
+            return first
+        if runtime.now.mono >= self._looked_at + LOOK_S:
+            self._look_for_stalled()
+        for due in (
+            runtime.presence.next_deadline,
+            self._saving.journal.next_deadline,
+            self._retention_due,
+            self._idle_at(),
+            self._stalled_due,
+        ):
+            if due is not None and (first is None or due < first):
+                first = due
+        return first
+
+    def _look_for_stalled(self) -> None:
+        """Find when the first of the connections that stall is to be closed."""
+        self._looked_at = self._runtime.now.mono
+        dues = [] if self._connections is None else map(_stalled_at, self._connections.links)
+        self._stalled_due = min((due for due in dues if due is not None), default=None)
 
     def durable(self, version: int, now: Now) -> None:
         """The state store has everything up to this version."""
         self._runtime.now = now
-        self._saving.journal.durable = max(self._saving.journal.durable, version)
-        self._answering.release()
-        self._close_if_asked()
-        self._go_on_closing()
+        journal = self._saving.journal
+        journal.durable = max(journal.durable, version)
+        if self.awaits_durable:
+            self._answering.release()
+            self._close_if_asked()
+            self._go_on_closing()
 
     def need_base(self, now: Now) -> None:
         """The state store cannot go on from the records it has: write a base."""
@@ -430,6 +459,9 @@ class RoomCore:
         self._writes = OwnerWrites(runtime, room)
         self._answering = Answering(runtime, room, self._saving, sending)
         self._receiving = Receiving(runtime, room, connections, self._writes, self._answering)
+        self._intake = Intake(
+            runtime, room, connections.by_number, self._receiving.receive, self._receive_early, jsontext.read
+        )
         self._rewinding = Rewinding(
             self._room_class.__name__, runtime, self._room_class.history, self.tick_rate
         )
@@ -504,36 +536,58 @@ class RoomCore:
     # Ticks and flushes
 
     def _tick(self) -> None:
-        self._runtime.tick += 1
-        self._runtime.presence.settle()
-        with self._runtime.timed("owner writes"):
-            self._writes.apply()
+        """Run the parts of a tick for which there is something to do."""
+        runtime = self._runtime
+        runtime.tick += 1
+        runtime.presence.settle()
+        if self._writes.waits:
+            with runtime.write_timing:
+                self._writes.apply()
+        if len(self._bots) and self.status is Status.ACTIVE:
+            self._bots.tick()
         if self.status is not Status.ACTIVE:
             return
-        self._bots.tick()
-        if self.status is not Status.ACTIVE:
-            return
-        self._runtime.run("on_tick", lambda: self._run_tick(1 / self.tick_rate), self._stopped_by("on_tick"))
+        self._run_on_tick()
         if self.status is Status.ACTIVE:
             self._flush(tick=True)
-            self._runtime.look_for_mutations(self.tick_rate)
+            if runtime.tick % self.tick_rate == 0:
+                runtime.look_for_mutations()
 
-    def _run_tick(self, dt: float) -> None:
-        returned: object = self.room.on_tick(dt)  # type: ignore[func-returns-value]
-        if returned is not None:
-            raise TypeError(f"on_tick must return nothing, not {type(returned).__name__}")
+    def _run_on_tick(self) -> None:
+        """Do what `Hooks.run` does, without what only other hooks need."""
+        hooks = self._runtime.hooks
+        hooks.begin("on_tick")
+        try:
+            try:
+                returned: object = self.room.on_tick(self._dt)  # type: ignore[func-returns-value]
+                if returned is not None:
+                    raise TypeError(f"on_tick must return nothing, not {type(returned).__name__}")
+            finally:
+                hooks.end()
+        except (KeyboardInterrupt, GeneratorExit):
+            hooks.abandon()
+            raise
+        except BaseException as error:
+            self._runtime.report("on_tick", error)
+            self._stop(f"on_tick raised {error_text(error)}", error)
+        hooks.release()
 
     def _flush(self, *, force: bool = False, tick: bool = False) -> None:
         """Give what has changed a version, save it, and send it. `tick`: a tick ends."""
-        with self._runtime.timed("flush"):
+        with self._runtime.flush_timing:
             self._do_flush(force, tick)
 
     def _do_flush(self, force: bool, tick: bool) -> None:
         runtime, status = self._runtime, self.status
-        self._bots.check()
+        if len(self._bots):
+            self._bots.check()
         if self.status is not status:
             return  # on_player_leave of a bot that failed has ended the room
-        flush = self._save(lambda: self._saving.flush(force=force))
+        flush = None
+        try:
+            flush = self._saving.flush(force=force)
+        except (FieldError, RoomTooLargeError) as error:
+            self._end_unsaved(error)
         if self.status is not status:
             return
         with runtime.hooks.holding():
@@ -551,22 +605,25 @@ class RoomCore:
     def _look(self, links: list[Link], flush: Flush | None, *, tick: bool) -> bool:
         """Find what each link sees. Returns whether there is anything to tell beside the flush."""
         try:
-            with self._runtime.timed("interest"):
+            with self._runtime.interest_timing:
                 return self._visibility.look(links, flush, tick=tick)
         except VisibilityError as failure:
             self._runtime.report(failure.hook, failure.error, **failure.about)
             self._stop(f"{failure} raised {error_text(failure.error)}", failure.error)
             return False
 
-    def _save(self, save: Callable[[], T]) -> T | None:
+    def _save(self, save: Callable[[], None]) -> None:
         """Call what saves. What it raises ends the room."""
         try:
-            return save()
-        except FieldError as error:
+            save()
+        except (FieldError, RoomTooLargeError) as error:
+            self._end_unsaved(error)
+
+    def _end_unsaved(self, error: FieldError | RoomTooLargeError) -> None:
+        if isinstance(error, FieldError):
             self._stopped_by("columns")(error)
-        except RoomTooLargeError as error:
+        else:
             self._stop(str(error), None)
-        return None
 
     def _base_if_due(self) -> None:
         due = self._saving.journal.next_deadline
@@ -584,6 +641,11 @@ class RoomCore:
 
     def _link(self, number: int) -> Link | None:
         return None if self._connections is None else self._connections.get(number)
+
+    def _receive_early(self, link: Link, frame: bytes) -> None:
+        """Keep a frame that came before its link's on_join was done."""
+        if not link.keep(frame):
+            self._close(link, CloseCode.LIMIT_EXCEEDED, "too much was sent before the join was done")
 
     def _close(self, link: Link, code: CloseCode, reason: str) -> None:
         if self._connections is not None:

@@ -9,14 +9,14 @@ an answer. That is at once for a hook that is done when it returns, later for on
 from __future__ import annotations
 
 import inspect
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from playhall.engine.outputs import AwaitOut, CancelOut, Output
 from playhall.engine.profile import Profile
+from playhall.engine.running import HookStack, Watch
 
 __all__ = ["Hooks", "Then", "ThenAnswer"]
 
@@ -37,34 +37,37 @@ class _Pending:
     then: ThenAnswer
 
 
-class Hooks:
+class Hooks(HookStack):
     """The hooks of one room that are running or waiting."""
 
     def __init__(
         self,
         emit: Callable[[Output], None],
         profile: Profile | None = None,
-        on_hook: Callable[[str], object] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """`on_hook` hears a hook's name as it begins, and "" as it returns."""
+        """With a `profile` hooks are timed; a `watch` follows them."""
+        super().__init__(profile, watch)
+        self.watch = watch
         self._emit = emit
         self._profile = profile
-        self._on_hook = on_hook
-        self._pending: dict[int, _Pending] = {}
         self._of_link: dict[int, int] = {}
         self._next_token = 1
-        self._depth = 0
-        self._deferred: deque[tuple[Callable[[], None], bool]] = deque()
 
     def __len__(self) -> int:
         return len(self._pending)
 
     @property
     def next_deadline(self) -> float | None:
-        return min((pending.deadline for pending in self._pending.values()), default=None)
+        if not self._pending:
+            return None
+        deadline: float = min(pending.deadline for pending in self._pending.values())
+        return deadline
 
     def has_room(self, link: int | None) -> bool:
         """Whether one more awaitable may be started for this connection, or for none."""
+        if not self._pending:
+            return True
         of_link = 0 if link is None else self._of_link.get(link, 0)
         return of_link < MAX_AWAITS_OF_LINK and len(self._pending) < MAX_AWAITS
 
@@ -92,21 +95,30 @@ class Hooks:
         link: int | None = None,
     ) -> None:
         """Call room code that answers: `then` gets what it returned, or what its awaitable came to."""
-        self._depth += 1
+        self.begin(hook)
         try:
-            got = self._call(hook, call)
+            try:
+                got = call()
+            finally:
+                self.end()
         except (KeyboardInterrupt, GeneratorExit):
+            self.abandon()
             raise  # these end whoever runs the room, and are not the hook's
         except BaseException as error:
-            then(None, error)
+            self._tell(then, None, error)
         else:
-            if inspect.isawaitable(got):
-                self._wait(_Pending(hook, link, mono + timeout_s, timeout_s, then), got)
-            else:
-                then(got, None)
-        finally:
-            self._depth -= 1
-        self._run_deferred()
+            self.returned(hook, got, then, mono=mono, timeout_s=timeout_s, link=link)
+        self.release()
+
+    def returned(
+        self, hook: str, got: Any, then: ThenAnswer, *, mono: float, timeout_s: float, link: int | None
+    ) -> None:
+        """A hook that was begun has returned this: it is done, or goes on where that can be awaited."""
+        if got is None or not inspect.isawaitable(got):
+            self._tell(then, got, None)
+            return
+        steps = got if self._profile is None else self._profile.stepped(hook, got)
+        self._wait(_Pending(hook, link, mono + timeout_s, timeout_s, then), steps)
 
     def defer(self, call: Callable[[], None], *, nests: bool = False) -> None:
         """Call when no hook is on the stack: now, or as soon as the outermost has returned.
@@ -115,20 +127,15 @@ class Hooks:
         steps does. Of those calls that do not, any number may be deferred at once: they leave no frames.
         """
         self._deferred.append((call, nests))
-        self._run_deferred()
+        if not self._depth:
+            self._run_deferred()
 
-    @contextmanager
-    def holding(self) -> Iterator[None]:
+    def holding(self) -> AbstractContextManager[None]:
         """What is deferred meanwhile waits until this ends: for what asks room code in the middle.
 
         Room code may defer at any time (`request_hibernate` in an interest's `sees`).
         """
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-        self._run_deferred()
+        return self
 
     def settle(self, token: int, error: BaseException | None, result: Any = None) -> None:
         """An awaitable has ended. A token that is not known (it was dropped, or out of time) is ignored."""
@@ -161,20 +168,6 @@ class Hooks:
         self._take(token)
         self._emit(CancelOut(token))
 
-    def _call(self, hook: str, call: Callable[[], Any]) -> Any:
-        if self._on_hook is None:
-            return call() if self._profile is None else self._timed(hook, call, self._profile)
-        self._on_hook(hook)
-        try:
-            return call() if self._profile is None else self._timed(hook, call, self._profile)
-        finally:
-            self._on_hook("")
-
-    def _timed(self, hook: str, call: Callable[[], Any], profile: Profile) -> Any:
-        with profile.timing(hook):
-            got = call()
-        return profile.stepped(hook, got) if inspect.isawaitable(got) else got
-
     def _wait(self, pending: _Pending, awaitable: Any) -> None:
         token, self._next_token = self._next_token, self._next_token + 1
         self._pending[token] = pending
@@ -183,7 +176,7 @@ class Hooks:
         self._emit(AwaitOut(token, awaitable, pending.timeout_s, pending.hook))
 
     def _take(self, token: int) -> _Pending | None:
-        pending = self._pending.pop(token, None)
+        pending: _Pending | None = self._pending.pop(token, None)
         if pending is not None and pending.link is not None:
             self._of_link[pending.link] -= 1
             if not self._of_link[pending.link]:
@@ -191,18 +184,14 @@ class Hooks:
         return pending
 
     def _finish(self, pending: _Pending, result: Any, error: BaseException | None) -> None:
-        self._depth += 1
-        try:
-            pending.then(result, error)
-        finally:
-            self._depth -= 1
-        self._run_deferred()
+        self.hold()
+        self._tell(pending.then, result, error)
+        self.release()
 
-    def _run_deferred(self) -> None:
-        while not self._depth and self._deferred:
-            call, nests = self._deferred.popleft()
-            self._depth += not nests
-            try:
-                call()
-            finally:
-                self._depth -= not nests
+    def _tell(self, then: ThenAnswer, result: Any, error: BaseException | None) -> None:
+        """Call what is to be called at the end of a hook that was begun."""
+        try:
+            then(result, error)
+        except BaseException:
+            self.abandon()
+            raise

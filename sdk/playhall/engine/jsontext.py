@@ -8,12 +8,12 @@ given to `encode`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "MAX_SAFE_INT", "decode", "encode", "is_too_deep", "same"]
+__all__ = ["MAX_DEPTH", "MAX_SAFE_INT", "decode", "encode", "is_too_deep", "read", "same"]
 
 MAX_DEPTH = 512
 MAX_SAFE_INT = 2**53 - 1
@@ -126,3 +126,5 @@ def _plain(value: object) -> object:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _DECODER = msgspec.json.Decoder()
+read: Callable[[bytes], Any] = _DECODER.decode
+"""Read JSON that needs no more checks than the reader's own; raises whatever that does."""

@@ -7,10 +7,11 @@ tests, and for games that are being made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from playhall.engine.fields import JsonValue
+from playhall.engine.fields import JSON, JsonValue
 from playhall.engine.kinds import Entity, spec_of, stored_values
-from playhall.engine.schema import PRIVATE_ID
+from playhall.engine.schema import PRIVATE_ID, Schema
 
 __all__ = ["Mutations", "mutated_fields"]
 
@@ -25,8 +26,12 @@ def mutated_fields(entity: Entity) -> Iterator[str]:
 class Mutations:
     """Warns of them while a room runs: of each field of a kind once, at most a second late."""
 
-    def __init__(self, warn: Callable[..., None]) -> None:
+    def __init__(self, schema: Schema[Any, Any], warn: Callable[..., None]) -> None:
         self._warn = warn
+        self.possible = any(
+            field.type.name == JSON.name for kind in schema.kinds[:-1] for field in kind.fields
+        )
+        """Whether what is saved has any Json."""
         self._told: set[tuple[str, str]] = set()
 
     def look(self, entities: Iterable[Entity]) -> None:

@@ -79,6 +79,8 @@ class PresenceBook:
         self._number = number
         self._entries: dict[str, _Entry] = {}
         self._ids: set[int] = set()
+        # Who has no connection.
+        self._lost: set[str] = set()
         # Lost the last connection since the last tick.
         self._just_lost: list[_Entry] = []
         self._next_id = FIRST_PRESENCE_ID
@@ -99,9 +101,10 @@ class PresenceBook:
     @property
     def next_deadline(self) -> float | None:
         """When the next entry ends."""
-        lost = (entry.lost_at for entry in self._entries.values() if entry.lost_at is not None)
-        first = min(lost, default=None)
-        return None if first is None else first + GRACE_S
+        if not self._lost:
+            return None
+        lost = (self._entries[player].lost_at for player in self._lost)
+        return min(at for at in lost if at is not None) + GRACE_S
 
     @property
     def has_space(self) -> bool:
@@ -123,6 +126,7 @@ class PresenceBook:
         if entry is not None:
             entry.before, entry.lost_at = entry.lost_at, None
             entry.row.connected = True
+            self._lost.discard(player)
             return False
         row = PresenceRow(player=player, name=name, status=status.value, connected=True)
         tracked = self._tracker.add(row, Scope.PRESENCE, self._free_id(), self._number, player)
@@ -135,6 +139,7 @@ class PresenceBook:
         entry = self._entries.get(player)
         if entry is not None and entry.lost_at is None:
             entry.lost_at = mono
+            self._lost.add(player)
             self._just_lost.append(entry)
 
     def refuse(self, player: str, mono: float) -> None:
@@ -144,10 +149,13 @@ class PresenceBook:
             self.lose(player, mono)
         else:
             entry.lost_at = entry.before
+            self._lost.add(player)
             entry.row.connected = False
 
     def settle(self) -> None:
         """Show who has lost the connection: a tick begins."""
+        if not self._just_lost:
+            return
         for entry in self._just_lost:
             if entry.lost_at is not None and not is_dead(entry.row):
                 entry.row.connected = False
@@ -155,6 +163,8 @@ class PresenceBook:
 
     def expired(self, mono: float) -> list[str]:
         """Return whose grace is over."""
+        if not self._lost:
+            return []
         return [
             player
             for player, entry in self._entries.items()
@@ -164,6 +174,7 @@ class PresenceBook:
     def remove(self, player: str) -> None:
         """End an entry."""
         tracked = self._entries.pop(player).tracked
+        self._lost.discard(player)
         self._ids.remove(tracked.id)
         self._tracker.remove(tracked)
 

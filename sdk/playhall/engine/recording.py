@@ -7,14 +7,15 @@ rest) the last MAX_MESSAGES, of MAX_BYTES together. So what clients send all the
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from playhall.engine.codes import ERRORS
 from playhall.engine.errors import ProtocolError
+from playhall.engine.framelog import MAX_BYTES, MAX_MESSAGES
 from playhall.engine.frames import (
     CALL,
     MESSAGE,
@@ -34,14 +35,13 @@ from playhall.engine.frames import (
     decode_server,
 )
 from playhall.engine.outputs import AnswerOut, LogOut, Output
+from playhall.engine.running import FrameLog, KeptFrames
 from playhall.engine.schema import Schema
 from playhall.engine.showing import cut, show_content, show_field, show_json, show_sized
 from playhall.engine.wire import Reader
 
 __all__ = ["MAX_BYTES", "MAX_LINES", "MAX_MESSAGES", "Recorder"]
 
-MAX_MESSAGES = 200
-MAX_BYTES = 1024 * 1024
 MAX_LINES = 100
 _MAX_TRACEBACK = 4_000
 _MAX_ENTRIES = 8
@@ -52,6 +52,8 @@ _BACKEND = ""
 
 @dataclass(slots=True)
 class _Entry:
+    """A call, request or reply."""
+
     number: int
     wall: float
     tick: int
@@ -69,8 +71,8 @@ class _Entry:
     reply: _Entry | None = None
 
 
-class _Kept:
-    """The last entries of one sort, oldest first."""
+class _Calls:
+    """The last calls and requests, oldest first."""
 
     def __init__(self) -> None:
         self.entries: deque[_Entry] = deque()
@@ -92,23 +94,23 @@ class _Kept:
         return gone
 
 
-class Recorder:
+class Recorder(FrameLog):
     """The last messages and log lines of one room. `clock` (seconds) measures how long calls took."""
 
     def __init__(self, schema: Schema[Any, Any], clock: Callable[[], float]) -> None:
+        super().__init__()
         self._schema = schema
         self._clock = clock
-        self._messages, self._calls, self._writes, self._rest = _Kept(), _Kept(), _Kept(), _Kept()
-        self._sorts = {
-            MESSAGE: self._messages,
-            UNRELIABLE: self._messages,
-            CALL: self._calls,
-            REPLY: self._calls,
-            WRITE: self._writes,
+        self._calls = _Calls()
+        self._sorts: dict[int, KeptFrames] = {
+            MESSAGE: self.kept_messages,
+            UNRELIABLE: self.kept_messages,
+            WRITE: self.kept_writes,
         }
+        # What was read of frames that are kept, by their number.
+        self._shown: dict[int, dict[str, Any]] = {}
         # Calls that are kept and have no reply yet, by who asked and number.
         self._asked: dict[tuple[str, int], _Entry] = {}
-        self._count = 0
         self._lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
         self._line_count = 0
 
@@ -128,27 +130,33 @@ class Recorder:
 
     def received(self, player: str, data: bytes, wall: float, tick: int) -> None:
         """A frame of a player's client, which could be read."""
-        entry = self._entry(True, [player], data, wall, tick, len(data))
         if data[0] == CALL:
-            self._ask(entry, _call_of(data))
+            self._ask(self._entry(True, [player], data, wall, tick, len(data)), _call_of(data))
         else:
-            self._sorts.get(data[0], self._rest).add(entry)
+            self._kept(data).add(self.number(), wall, tick, True, player, 0, data)
 
     def sent(self, players: Sequence[str], data: bytes, wall: float, tick: int) -> None:
         """A message or reply to players."""
         if not players:
             return
-        entry = self._entry(False, players, data, wall, tick, len(data))
         if data[0] == REPLY:
-            self._reply(entry, _call_of(data))
+            self._reply(self._entry(False, players, data, wall, tick, len(data)), _call_of(data))
         else:
-            self._sorts.get(data[0], self._rest).add(entry)
+            self._kept(data).add(self.number(), wall, tick, False, players[0], len(players) - 1, data)
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the last messages of all sorts, oldest first, as JSON: a call has its `reply` in it."""
-        sorts = (self._messages, self._calls, self._writes, self._rest)
-        merged = heapq.merge(*(kept.entries for kept in sorts), key=lambda entry: entry.number)
-        return [self._show(entry) for entry in merged]
+        frames = [
+            frame for kept in (self.kept_messages, self.kept_writes, self.kept_others) for frame in kept
+        ]
+        before = self._shown
+        self._shown = {
+            number: before[number] if number in before else _read(from_client, data, self._schema)
+            for number, _, _, from_client, _, _, data in frames
+        }
+        shown = [{**_head(*frame[:6], len(frame[6])), **self._shown[frame[0]]} for frame in frames]
+        shown += [self._show(entry) for entry in self._calls.entries]
+        return sorted(shown, key=itemgetter("number"))
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the last log lines, oldest first, as JSON."""
@@ -177,9 +185,8 @@ class Recorder:
     def _entry(
         self, from_client: bool, players: Sequence[str], data: bytes, wall: float, tick: int, size: int
     ) -> _Entry:
-        self._count += 1
         others = len(players) - 1
-        return _Entry(self._count, wall, tick, from_client, players[0], others, size, data, self._clock())
+        return _Entry(self.number(), wall, tick, from_client, players[0], others, size, data, self._clock())
 
     def _ask(self, entry: _Entry, call: int) -> None:
         entry.call = call
@@ -201,7 +208,10 @@ class Recorder:
                 del self._asked[entry.player, entry.call]
 
     def _show(self, entry: _Entry) -> dict[str, Any]:
-        shown = {**_head(entry), **self._read(entry)}
+        head = _head(
+            entry.number, entry.wall, entry.tick, entry.from_client, entry.player, entry.others, entry.size
+        )
+        shown = {**head, **self._read(entry)}
         if entry.call is not None:
             shown["reply"] = None if entry.reply is None else self._show_reply(entry, entry.reply)
         return shown
@@ -215,12 +225,19 @@ class Recorder:
         """What a frame says. It is read once."""
         if entry.shown is None:
             data, entry.data = entry.data, b""
-            try:
-                frame = decode_client(data, self._schema) if entry.from_client else decode_server(data)
-                entry.shown = _show_frame(frame)
-            except ProtocolError as error:
-                entry.shown = {"kind": "unread", "error": {"code": 0, "text": str(error)}}
+            entry.shown = _read(entry.from_client, data, self._schema)
         return entry.shown
+
+    def _kept(self, data: bytes) -> KeptFrames:
+        return self._sorts.get(data[0], self.kept_others)
+
+
+def _read(from_client: bool, data: bytes, schema: Schema[Any, Any]) -> dict[str, Any]:
+    """Return what a frame says."""
+    try:
+        return _show_frame(decode_client(data, schema) if from_client else decode_server(data))
+    except ProtocolError as error:
+        return {"kind": "unread", "error": {"code": 0, "text": str(error)}}
 
 
 def _call_of(data: bytes) -> int:
@@ -228,15 +245,17 @@ def _call_of(data: bytes) -> int:
     return Reader(data, 1).varint32()
 
 
-def _head(entry: _Entry) -> dict[str, Any]:
+def _head(
+    number: int, wall: float, tick: int, from_client: bool, player: str, others: int, size: int
+) -> dict[str, Any]:
     return {
-        "number": entry.number,
-        "at": entry.wall,
-        "tick": entry.tick,
-        "direction": "in" if entry.from_client else "out",
-        "player": entry.player,
-        "others": entry.others,
-        "bytes": entry.size,
+        "number": number,
+        "at": wall,
+        "tick": tick,
+        "direction": "in" if from_client else "out",
+        "player": player,
+        "others": others,
+        "bytes": size,
     }
 
 

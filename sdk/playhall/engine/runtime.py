@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from contextlib import nullcontext
+from typing import Any, Final, Literal
 
 from playhall.engine.backend import Tracker
 from playhall.engine.fanout import Link, Sync
 from playhall.engine.faults import error_text, traceback_text
 from playhall.engine.hooks import Hooks, Then, ThenAnswer
 from playhall.engine.mutations import Mutations
-from playhall.engine.outputs import LogOut, Now, Output, RoomIdentity
+from playhall.engine.outputs import AnswerOut, LogOut, Now, Output, RoomIdentity
 from playhall.engine.presence import PresenceBook
-from playhall.engine.profile import Profile
+from playhall.engine.profile import WHOLE, Profile
 from playhall.engine.recording import Recorder
 from playhall.engine.retention import Retention
 from playhall.engine.roomlog import RoomLog
+from playhall.engine.running import Watch
 from playhall.engine.schema import Schema
 from playhall.engine.store import EntityStore
 
@@ -25,9 +26,8 @@ __all__ = ["HOOK_S", "START_HOOK_S", "Runtime"]
 # How long an async hook may take; and on_create and on_wake.
 HOOK_S = 10.0
 START_HOOK_S = 60.0
-
-
-_NOT_TIMED: AbstractContextManager[None] = nullcontext()
+# What the recorder keeps of what a room puts out.
+_RECORDED: Final = frozenset((AnswerOut, LogOut))
 
 
 class Runtime:
@@ -44,7 +44,7 @@ class Runtime:
         generation: int,
         retention: float | Literal["forever"],
         clock: Callable[[], float] | None = None,
-        on_hook: Callable[[str], object] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.schema = schema
         self.identity = identity
@@ -59,26 +59,28 @@ class Runtime:
         self.sync = Sync(self.tracker, self.emit)
         self.profile = None if clock is None else Profile(clock)
         self.recorder = None if clock is None else Recorder(schema, clock)
-        self.mutations = None if clock is None else Mutations(self.warn)
-        self.hooks = Hooks(self.emit, self.profile, on_hook)
+        self.mutations = None if clock is None else Mutations(schema, self.warn)
+        self.hooks = Hooks(self.emit, self.profile, watch)
         self.log = RoomLog(self.emit)
+        self.tick_timing, self.write_timing, self.flush_timing, self.interest_timing = (
+            nullcontext() if self.profile is None else self.profile.timing(row)
+            for row in (WHOLE, "owner writes", "flush", "interest")
+        )
+        """These time blocks, as rows of the profile."""
         self._outputs: list[Output] = []
 
     def emit(self, output: Output) -> None:
         self._outputs.append(output)
-        if self.recorder is not None:
+        if self.recorder is not None and type(output) in _RECORDED:
             self.recorder.noted(output, self.now.wall, self.tick)
-
-    def timed(self, name: str) -> AbstractContextManager[None]:
-        """Time the block, as a row of the profile."""
-        return _NOT_TIMED if self.profile is None else self.profile.timing(name)
 
     @property
     def has_outputs(self) -> bool:
         return bool(self._outputs)
 
     def take_outputs(self) -> list[Output]:
-        self.log.taken()
+        if self.log._waiting:
+            self.log.taken()
         outputs, self._outputs = self._outputs, []
         return outputs
 
@@ -101,6 +103,17 @@ class Runtime:
             link=link,
         )
 
+    def returned(self, hook: str, got: Any, link: int) -> None:
+        """A hook of a link that was begun has returned something. What comes of it is logged, as by `run`."""
+        self.hooks.returned(
+            hook,
+            got,
+            lambda _, error: self.report(hook, error),
+            mono=self.now.mono,
+            timeout_s=HOOK_S,
+            link=link,
+        )
+
     def ask(self, hook: str, call: Callable[[], Any], then: ThenAnswer, *, link: int | None = None) -> None:
         """Run room code that answers."""
         self.hooks.ask(hook, call, then, mono=self.now.mono, timeout_s=HOOK_S, link=link)
@@ -111,9 +124,9 @@ class Runtime:
             fields = {"hook": hook, **about, "error": error_text(error)}
             self.emit(LogOut("error", "room.hook_failed", fields, traceback_text(error)))
 
-    def look_for_mutations(self, tick_rate: int) -> None:
-        """Once a second, at the end of a tick, look for Json that was changed in place."""
-        if self.mutations is not None and self.tick % tick_rate == 0:
+    def look_for_mutations(self) -> None:
+        """Look for Json that was changed in place, where that is wanted."""
+        if self.mutations is not None and self.mutations.possible:
             self.mutations.look(tracked.entity for tracked in self.store.tracked())
 
     def debug(self, event: str, **fields: Any) -> None:

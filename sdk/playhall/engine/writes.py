@@ -77,6 +77,11 @@ class OwnerWrites:
             else:
                 self._overflow(_Waiting(link, entry.id, entry.number, values))
 
+    @property
+    def waits(self) -> bool:
+        """Whether anything waits for the next tick."""
+        return bool(self._waiting)
+
     def apply(self) -> None:
         """Let all that waits take effect: a tick begins, or the room closes."""
         while self._waiting:

@@ -67,19 +67,19 @@ def culprit_bytes(room_uid: str, generation: int, call: str, shard_address: str)
 class PulseWriter:
     """The process's side. Cheap enough to be called around every call into a room."""
 
-    __slots__ = ("_beats", "_hooks", "_page", "enter", "leave", "unhook")
+    __slots__ = ("_beats", "_hooks", "_page", "enter", "hook_page", "leave")
 
     def __init__(self, fd: int) -> None:
         self._page = mmap.mmap(fd, _SIZE)
         self._beats = 0
         self._hooks: dict[str, bytes] = {}
+        self.hook_page = memoryview(self._page)[_HOOK_AT:_HOOK_END]
+        """Where the name of the hook that runs stands, for the engine's watch."""
         # Called around everything that rooms do: so nothing of them is Python's.
         self.enter: Callable[[float, bytes], None] = partial(_ENTER.pack_into, self._page, _SINCE_AT)
         """Room code is about to run: since when (mono), and whose."""
         self.leave: Callable[[], None] = partial(self._page.__setitem__, _INSIDE_AT, 0)
         """Room code has returned."""
-        self.unhook: Callable[[], None] = partial(self._page.__setitem__, _HOOK_AT, 0)
-        """The hook that ran has returned."""
 
     def beat(self) -> None:
         """The loop turns."""

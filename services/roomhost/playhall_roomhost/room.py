@@ -226,28 +226,18 @@ class RunningRoom:
         many."""
         if not self._runs:
             return len(frames)
-        core, links, monotonic = self.core, self._links, time.monotonic
-        receive = core.receive
-        began = monotonic()
-        now = self._enter("frame", began)
-        look_at = min(began + TOGETHER_S, until)
-        taken = 0
+        core, began, taken = self.core, time.monotonic(), 0
         try:
-            for number, frame in frames:
-                taken += 1
-                if number in links:
-                    receive(number, frame, now)
-                    ended = monotonic()
-                    if ended >= look_at:
-                        self._look_if_slow("frame", began, ended)
-                        self._carry_out(now)
-                        if ended >= until or not self._runs:
-                            break
-                        now = self._enter("frame", ended)
-                        look_at = min(ended + TOGETHER_S, until)
-                    began = ended
-            if core.has_outputs or core.status is not self._status:
-                self._carry_out(now)
+            while taken < len(frames) and self._runs:
+                now = self._enter("frame", began)
+                taken += core.receive_all(frames, taken, min(began + TOGETHER_S, until), now)
+                ended = time.monotonic()
+                self._look_if_slow("frame", began, ended)
+                if core.has_outputs or core.status is not self._status:
+                    self._carry_out(now)
+                if ended >= until:
+                    break
+                began = ended
         except BaseException as error:
             self._fail(error)
         finally:

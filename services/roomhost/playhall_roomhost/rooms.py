@@ -7,6 +7,7 @@ come later find the room running, and callers that come while the room ends wait
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.engine.codes import CloseCode, ErrorCode
 from playhall.engine.core import RoomCore
 from playhall.engine.outputs import RoomIdentity, Status, WakeInfo, WakeReason
+from playhall.engine.running import Watch
 from playhall_common.errors import ApiError
 from playhall_roomhost.build import LoadedBuild
 from playhall_roomhost.room import RunningRoom, Surroundings
@@ -148,7 +150,8 @@ class Rooms:
             request.room_type,
             request.join_code if request.HasField("join_code") else None,
         )
-        slow_calls = SlowCalls(1 / room_class.tick_rate, self._around.pulse)
+        tick_s = 1 / room_class.tick_rate
+        watch = Watch(self._around.pulse.hook_page, tick_s, time.monotonic)
         core = RoomCore(
             room_class,
             identity=identity,
@@ -156,9 +159,9 @@ class Rooms:
             max_players=request.max_players,
             idle_s=request.idle_s or IDLE_S,
             clock=self._clock,
-            on_hook=slow_calls.hook,
+            watch=watch,
         )
-        room = RunningRoom(core, identity, generation, shard, self._around, slow_calls)
+        room = RunningRoom(core, identity, generation, shard, self._around, SlowCalls(tick_s, watch))
         self._hold(room)
         shard.add(request.room_uid, generation)
         room.start(outcome.stored, _wake_info(request, outcome.grant))

@@ -1,15 +1,14 @@
 """Which hook of a room makes it slow: what takes longer than a tick, so that ticks are skipped.
 
-A sans-IO core but for the clock that times hooks. One long call is no news; half a second lost within ten
+A sans-IO core; the engine's watch times hooks. One long call is no news; half a second lost within ten
 is, and is told once in ten.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
 
-from playhall_roomhost.pulse import PulseWriter
+from playhall.engine.running import Watch
 
 __all__ = ["LOST_S", "WINDOW_S", "SlowCalls", "Slowness"]
 
@@ -32,36 +31,17 @@ class Slowness:
 
 
 class SlowCalls:
-    """Those of one room, which ticks every `tick_s`."""
+    """Those of one room, which ticks every `tick_s`. `watch` calls hooks slow that take longer than that."""
 
-    __slots__ = (
-        "_began", "_hook", "_longest", "_lost_s", "_mark", "_skipped", "_slow", "_told_at", "_unmark",
-        "_window_at", "tick_s",
-    )  # fmt: skip
+    __slots__ = ("_longest", "_lost_s", "_skipped", "_told_at", "_watch", "_window_at", "tick_s")
 
-    def __init__(self, tick_s: float, pulse: PulseWriter) -> None:
+    def __init__(self, tick_s: float, watch: Watch) -> None:
         self.tick_s = tick_s
-        self._mark = pulse.hook
-        self._unmark = pulse.unhook
-        self._hook = ""
-        self._began = 0.0
-        self._slow = ("", 0.0, 0.0)
-        """The last slow hook: its name, when it began, how long it took."""
+        self._watch = watch
         self._window_at = self._told_at = float("-inf")
         self._lost_s = 0.0
         self._skipped = 0
         self._longest = ("", 0.0)
-
-    def hook(self, name: str) -> None:
-        """A hook of this name begins; "": it has returned. Marks it on the pulse page."""
-        if name:
-            self._mark(name)
-            self._hook, self._began = name, monotonic()
-            return
-        self._unmark()
-        took_s = monotonic() - self._began
-        if took_s > self.tick_s:
-            self._slow = (self._hook, self._began, took_s)
 
     def skip(self, ticks: int) -> None:
         """So many ticks were given up."""
@@ -73,7 +53,7 @@ class SlowCalls:
         if now - self._window_at > WINDOW_S:
             self._window_at, self._lost_s, self._skipped, self._longest = now, 0.0, 0, ("", 0.0)
         self._lost_s += took_s - self.tick_s
-        hook, hook_began, hook_s = self._slow
+        hook, hook_began, hook_s = self._watch.slow
         named = (hook, hook_s) if hook_began >= began and hook_s > took_s / 2 else (call, took_s)
         self._longest = max(self._longest, named, key=lambda each: each[1])
         if self._lost_s < LOST_S or now - self._told_at < WINDOW_S:

@@ -10,6 +10,8 @@ import pytest
 
 from playhall.engine.hooks import MAX_AWAITS_OF_LINK, Hooks
 from playhall.engine.outputs import AwaitOut, CancelOut
+from playhall.engine.running import Watch
+from playhall.engine.watch import HOOK_BYTES
 
 
 class Outcome:
@@ -58,16 +60,23 @@ def test_what_ends_the_caller_is_not_the_hooks(outcome: Outcome, error: BaseExce
 
 
 def test_hooks_say_which_runs_and_when_it_returns() -> None:
+    page = bytearray(HOOK_BYTES)
+    times = iter([1.0, 1.25, 2.0, 4.5, 5.0, 5.5])
+    watch = Watch(memoryview(page), 2.0, lambda: next(times))
+    hooks = Hooks(lambda output: None, watch=watch)
     heard: list[str] = []
-    hooks = Hooks(lambda output: None, on_hook=heard.append)
+
+    def note(when: str) -> None:
+        heard.append(f"{when} {page.split(bytes(1))[0].decode()}")
 
     def fail() -> None:
-        heard.append("in it")
+        note("in")
         raise ValueError
 
-    for name in ("on_tick", "call dig"):
-        hooks.run(name, fail, lambda error: heard.append("told"), mono=0.0, timeout_s=10.0)
-    assert heard == ["on_tick", "in it", "", "told", "call dig", "in it", "", "told"]
+    for name in ("on_tick", "call dig", f"call {'x' * 80}"):
+        hooks.run(name, fail, lambda error: note("after"), mono=0.0, timeout_s=10.0)
+    assert heard == ["in on_tick", "after ", "in call dig", "after ", f"in call {'x' * 59}", "after "]
+    assert watch.slow == ("call dig", 2.0, 2.5)
 
 
 def test_an_awaitable_is_handed_out_and_settles_once(outcome: Outcome) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
-from playhall_roomhost.pulse import PulseWriter, create_page
+from playhall.engine.running import Watch
+from playhall.engine.watch import HOOK_BYTES
 from playhall_roomhost.slow_calls import WINDOW_S, SlowCalls, Slowness
 
 
+def watch_by(clock: Callable[[], float]) -> Watch:
+    return Watch(memoryview(bytearray(HOOK_BYTES)), 0.05, clock)
+
+
 @pytest.fixture
-def slow_calls() -> Iterator[SlowCalls]:
-    page = create_page()
-    yield SlowCalls(0.05, PulseWriter(page))
-    os.close(page)
+def slow_calls() -> SlowCalls:
+    return SlowCalls(0.05, watch_by(lambda: 0.0))
 
 
 def told(slow_calls: SlowCalls, took_s: float, seconds: float) -> list[tuple[float, Slowness]]:
@@ -46,18 +48,19 @@ def test_a_little_over_or_once_is_not_told(slow_calls: SlowCalls) -> None:
     assert slow_calls.ended("frame", 300.0, 300.6) is not None
 
 
-def test_the_hook_that_took_the_time_is_named(slow_calls: SlowCalls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hook_that_took_the_time_is_named() -> None:
     times = iter([10.0, 10.6, 20.0, 20.06])
-    monkeypatch.setattr("playhall_roomhost.slow_calls.monotonic", lambda: next(times))
-    slow_calls.hook("call dig")
-    slow_calls.hook("")
+    watch = watch_by(lambda: next(times))
+    slow_calls = SlowCalls(0.05, watch)
+    watch.enter("call dig")
+    watch.leave()
     slowness = slow_calls.ended("frame", 10.0, 10.7)
     assert slowness is not None
     assert slowness.hook == "call dig"
     assert slowness.took_s == pytest.approx(0.6)
     # A hook of another call is not this one's, and one that took a small part of it is not to blame.
-    slow_calls.hook("on_tick")
-    slow_calls.hook("")
+    watch.enter("on_tick")
+    watch.leave()
     for began in (15.0, 20.0):
         slowness = slow_calls.ended("tick", began, began + 0.8)
     assert slowness is not None

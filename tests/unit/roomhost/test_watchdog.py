@@ -60,7 +60,7 @@ def test_the_page_tells_beats_and_whose_code_runs() -> None:
     named = replace(expected, hook="call dig")
     assert (reader.culprit(), named.what) == (named, "call dig")
     writer.hook("a name that is longer than what fits on the page, which is cut to that")
-    writer.unhook()
+    writer.hook_page[0] = 0
     assert reader.culprit() == expected
     writer.leave()
     assert reader.culprit() is None

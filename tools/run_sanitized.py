@@ -25,7 +25,13 @@ CFLAGS = (
     *("-O1", "-g1", "-fno-omit-frame-pointer"),
     *(f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"),
 )
-TESTS = ("tests/unit/engine", "tests/unit/fieldlog", "tests/unit/testing", "tests/unit/client", "tests/protocol")
+TESTS = (
+    "tests/unit/engine",
+    "tests/unit/fieldlog",
+    "tests/unit/testing",
+    "tests/unit/client",
+    "tests/protocol",
+)
 
 
 def build(target: Path) -> None:
@@ -61,7 +67,9 @@ def main(arguments: Sequence[str]) -> int:
     """Return pytest's exit status; a report of a sanitizer is on stderr."""
     build(BUILT)
     pytest = [sys.executable, "-m", "pytest", "-p", "tests.support.sanitized", "--capture=sys"]
-    return subprocess.run([*pytest, *(arguments or TESTS)], cwd=ROOT, env=environment(runtime(), BUILT)).returncode
+    return subprocess.run(
+        [*pytest, *(arguments or TESTS)], cwd=ROOT, env=environment(runtime(), BUILT)
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -9,4 +9,4 @@ import os
 
 import playhall.engine.native as package
 
-package.__path__.insert(0, os.path.join(os.environ["PLAYHALL_SANITIZED"], *package.__name__.split(".")))  # noqa: PTH118
+package.__path__.insert(0, os.path.join(os.environ["PLAYHALL_SANITIZED"], *package.__name__.split(".")))

@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from playhall.engine import backend
@@ -53,7 +54,7 @@ class Steps:
         self._reads = reads
         self._made: Any = None
 
-    def make(self, make: Callable[[], Any]) -> tuple[list[Any], Exception | None]:
+    def make(self, make: Callable[[], Any]) -> tuple[list[Any], BaseException | None]:
         """Make the machine."""
 
         def keep() -> None:
@@ -61,18 +62,18 @@ class Steps:
 
         return self._run(keep)
 
-    def step(self, name: str, drawn: dict[str, Any]) -> tuple[list[Any], Exception | None]:
+    def step(self, name: str, drawn: dict[str, Any]) -> tuple[list[Any], BaseException | None]:
         """Run a rule of the machine, or its teardown."""
         return self._run(lambda: getattr(self._class, name)(self._made, **drawn))
 
-    def _run(self, run: Callable[[], object]) -> tuple[list[Any], Exception | None]:
+    def _run(self, run: Callable[[], object]) -> tuple[list[Any], BaseException | None]:
         tape: list[Any] = []
-        raised = None
+        raised: BaseException | None = None
         with _outputs_noted(tape):
             try:
                 run()
                 tape.append(("reads", plain(self._reads(self._made))))
-            except Exception as error:
+            except (Exception, pytest.fail.Exception) as error:
                 raised = error
                 tape.append(("raises", plain(error)))
         return tape, raised
@@ -179,10 +180,16 @@ class Pair:
     def step(self, name: str, drawn: dict[str, Any]) -> None:
         self._do(("step", name, drawn), lambda: self._steps.step(name, drawn))
 
-    def _do(self, request: tuple[Any, ...], run: Callable[[], tuple[list[Any], Exception | None]]) -> None:
+    def _do(
+        self, request: tuple[Any, ...], run: Callable[[], tuple[list[Any], BaseException | None]]
+    ) -> None:
         self._twin.tell(*request)
         self.inside = self.over = True
-        ours, raised = run()
+        try:
+            ours, raised = run()
+        except BaseException:
+            self._twin.end()  # or the next machine would read what is of this one
+            raise
         theirs = self._twin.answer()
         if ours != theirs:
             raise AssertionError(_difference(ours, theirs)) from raised

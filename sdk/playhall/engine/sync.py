@@ -135,7 +135,9 @@ class Sync:
             else []
             for link in links
         ]
-        self._send_all(links, shared, own, now)
+        self._send_shared(links, shared, own, now)
+        for link, bodies in zip(links, own, strict=True):
+            self._send_rest(link, shared, bodies, now)
         removed = {tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC}
         added = {tracked.id for tracked in flush.added if tracked.scope in _PUBLIC}
         for link in links:
@@ -146,17 +148,23 @@ class Sync:
         """Send what they lack to links that were up to date before this flush: one body to those for whom it
         is the same, and what only owners are told apart from it.
         """
-        groups: defaultdict[tuple[bytes, ...], list[tuple[Link, Lack]]] = defaultdict(list)
+        groups: defaultdict[tuple[bytes, ...], list[int]] = defaultdict(list)
         bodies: dict[object, tuple[bytes, ...]] = {}
-        for link, lack in alike:
+        for n, (_, lack) in enumerate(alike):
             signature = _signature(lack)
             if signature not in bodies:
                 bodies[signature] = tuple(_bodies(_public_entries(lack, now.entries)))
-            groups[bodies[signature]].append((link, lack))
-        for shared, group in groups.items():
-            own = [own_bodies(lack, now.entries) for _, lack in group]
-            self._send_all([link for link, _ in group], shared, own, now)
-            for link, lack in group:
+            groups[bodies[signature]].append(n)
+        own = [own_bodies(lack, now.entries) for _, lack in alike]
+        # What is shared goes out before what is not; that in parts, of which there is seldom any, comes last.
+        whole = [shared for shared in groups if len(shared) < 2]
+        for at_once in (whole, *([shared] for shared in groups if len(shared) > 1)):
+            for shared in at_once:
+                among = groups[shared]
+                self._send_shared([alike[n][0] for n in among], shared, [own[n] for n in among], now)
+            for n, sent in sorted((n, each) for each in at_once for n in groups[each]):
+                link, lack = alike[n]
+                self._send_rest(link, sent, own[n], now)
                 link.view.take(lack, now.version)
                 link.outbox.settle()
 
@@ -185,18 +193,20 @@ class Sync:
             outbox.sent(len(head) + len(body))
             self.add_group([link], [head], body, unreliable=False)
 
-    def _send_all(
+    def _send_shared(
         self, links: list[Link], shared: Sequence[bytes], own: list[list[bytes]], now: Moment
     ) -> None:
-        """Send each link one update: the parts that all get, then those of its own."""
+        """Send links the parts of an update that all get; `own` is what each gets after them."""
         for index, body in enumerate(shared):
             at_end = index == len(shared) - 1
             lasts = [at_end and not bodies for bodies in own]
             self._send_part(links, body, now, first=index == 0, lasts=lasts, pack=len(links) > 1)
-        for link, bodies in zip(links, own, strict=True):
-            self.send_own(link, bodies, now, first=not shared)
-            if shared or bodies:
-                link.view.name(now.version, now.tick)
+
+    def _send_rest(self, link: Link, shared: Sequence[bytes], own: list[bytes], now: Moment) -> None:
+        """Send a link the parts of an update of its own, after those that it was sent with others."""
+        self.send_own(link, own, now, first=not shared)
+        if shared or own:
+            link.view.name(now.version, now.tick)
 
     def send_own(self, link: Link, bodies: Sequence[bytes], now: Moment, *, first: bool) -> None:
         """Send the last parts of an update to one link. `first`: they are all of it."""

@@ -67,7 +67,7 @@ async def test_listeners_added_before_ready_hear_of_the_first_state_and_later_on
     client.on("waking", lambda: early.append("waking"))
     client.on("message", early.append)
     await client.ready
-    assert early == ["waking", "welcome", 0, "alice", "alice", 0]
+    assert early == ["waking", "welcome", "alice", 0, "alice", 0]
     late: list[Dot] = []
     client.entities.on_enter(Dot, late.append)
     await t.tick(3)

@@ -81,7 +81,8 @@ async def test_clients_see_what_columns_write_in_a_tick(room_host: RoomHost) -> 
         assert [npc.x for npc in client.entities.all(Npc)] == [npc.x for npc in t.room.entities.all(Npc)]
     ann.send("replace")
     await t.tick()
-    assert sorted(npc.id for npc in bob.entities.all(Npc)) == sorted(t.room.entities.columns(Npc).id.tolist())
+    npcs = t.room.entities.columns(Npc)
+    assert sorted(npc.id for npc in bob.entities.all(Npc)) == sorted(npcs.id[npcs.alive].tolist())
     assert {npc.id: npc.x for npc in bob.entities.all(Npc)} == {
         npc.id: npc.x for npc in t.room.entities.all(Npc)
     }

@@ -338,6 +338,7 @@ cdef class View:
     @property
     def count(self):
         cdef KindTable table
+        cdef Tracked tracked
         cdef Py_ssize_t total
         cdef uint32_t word
         if self.fresh:
@@ -345,6 +346,8 @@ cdef class View:
         if not self.full:
             return self.held.count() + len(self.gone) + self.holds_private
         total = self.holds_private
+        for tracked in self.tracker._removed:
+            total += tracked.scope is _SCOPE_SHARED or tracked.scope is _SCOPE_PRESENCE
         for table in self.tracker.tables:
             if table is not None and is_public(&table.t):
                 for word in range(bitmap_words(&table.t)):
@@ -1397,14 +1400,18 @@ class Sync(pure.Sync):
     def __init__(self, Tracker tracker, emit):
         super().__init__(tracker, emit)
         self._fan_out = FanOut(tracker)
+        self._version = -1
 
     def update(self, links, flush, version, tick, mono):
         cdef FanOut fan_out = self._fan_out
         cdef Now now = Now(self._tracker, version, tick, mono)
         cdef list together = [], alike = [], apart = []
         cdef dict business = {}
+        # With no news, who is a version behind missed something before: it is not in the flush.
+        cdef bint news = flush is not None or version != self._version
+        self._version = version
         sort_out(links, flush, now, together, alike, apart)
-        if together or alike:
+        if news and (together or alike):
             fan_out.encoded.begin(flush, now)
             if flush is not None:
                 business = owners_business(fan_out.tracker, flush)

@@ -176,6 +176,7 @@ cdef class Tracked:
     cdef long long kept_born, kept_changed, kept_owner_changed
 
     cdef int touch(self) except -1
+    cdef object told(self, uint32_t index)
     cdef int note_belief(self, uint32_t index, object told) except -1
     cdef bint owner_writes(self, uint32_t index) except -1
     cdef int settle(self, Flush flush, uint32_t version, bint added) except -1

@@ -57,7 +57,7 @@ cdef extern from *:
     long PyLong_AsLongAndOverflow(PyObject*, int* overflow) except? -1
     void PyErr_Clear() noexcept
     PyObject* Py_True
-    bint isinf(double) noexcept nogil
+    int isinf(double) noexcept nogil  # -1 of -inf
 
 cdef enum:
     FIRST_ROWS = 16
@@ -401,7 +401,7 @@ cdef inline bint fits_float(Field* field, double* value) noexcept nogil:
     cdef double given = value[0]
     if field.code == CODE_F32:
         value[0] = <double><float>given
-        return not isinf(value[0]) or isinf(given)
+        return not isinf(value[0]) or isinf(given) != 0
     if field.code == CODE_F64:
         return True
     if not (field.lo <= given <= field.hi):
@@ -539,6 +539,11 @@ cdef object gone(Handle self):
     return dead(self)
 
 
+cdef object not_writable(Handle self, name, lacks):
+    """Return what Python raises of a property of an ordinary class."""
+    return AttributeError(f"property {name!r} of {type(self).__name__!r} object has no {lacks}")
+
+
 @cython.no_gc_clear
 cdef class Handle:
     """What an Entity is beside its class: see `handles`."""
@@ -607,9 +612,25 @@ cdef class Handle:
             raise DeadEntityError(f"{type(self)._spec.name} has no id before it is added")
         return self.identity
 
+    @id.setter
+    def id(self, value):
+        raise not_writable(self, "id", "setter")
+
+    @id.deleter
+    def id(self):
+        raise not_writable(self, "id", "deleter")
+
     @property
     def owner(self):
         return self.player
+
+    @owner.setter
+    def owner(self, value):
+        raise not_writable(self, "owner", "setter")
+
+    @owner.deleter
+    def owner(self):
+        raise not_writable(self, "owner", "deleter")
 
     # What Home, and what both engines share, knows a handle by.
 
@@ -774,7 +795,7 @@ cdef class Tracked:
     def on_write(self, entity, uint32_t index, stored):
         if self._patched is not None:
             self._patched.pop(index, None)
-        self.note_belief(index, self.table.get(self.row, index))
+        self.note_belief(index, self.told(index))
         mark(self.t, self.row, index)
 
     def on_patch(self, entity, uint32_t index, offset, data, stored):
@@ -786,8 +807,13 @@ cdef class Tracked:
             # patch means.
             self._patched.setdefault(index, []).append((offset, offset + len(data)))
             set_bit(self.t.pending, self.row)
-        self.note_belief(index, self.table.get(self.row, index))
+        self.note_belief(index, self.told(index))
         mark(self.t, self.row, index)
+
+    cdef object told(self, uint32_t index):
+        """Return the value that was told last: in arrays another may be in place already."""
+        cdef char* column = self.t.told[index]
+        return self.table.value_in(self.t.data[index] if column == NULL else column, self.row, index)
 
     cdef int note_belief(self, uint32_t index, object told) except -1:
         """Room code is about to write a field, or did through columns: the owner believes what it was told."""

@@ -51,7 +51,8 @@ class Process:
         path = config.data_dir / "state.db"
         objects = DirectoryObjects(config.objects_dir)
         volume = Volume(path, max_bytes=config.max_bytes)
-        writer, reader = Writer(volume), Reader(path)
+        writer = Writer(volume)
+        reader = Reader(path, writer)
         self._service.on_stop(writer.close)
         self._service.on_stop(reader.close)
         registry = Registry(

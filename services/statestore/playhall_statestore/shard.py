@@ -135,9 +135,12 @@ class Shard:
         for uid, room in batch.rooms.items():
             before = self._rooms.get(uid)
             self._rooms[uid] = room
-            self._note_stored(room)
-            if uid in batch.saved:  # what was written changes nothing of who holds the room
+            # What was written changes nothing of who holds the room, and makes what is in no object no fewer.
+            if uid in batch.saved:
+                self._note_stored(room)
                 outputs += self._moved(before, room)
+            elif uid not in self.unstored:
+                self._note_stored(room)
         outputs += self._watchers.refresh(batch.saved, lambda uid: self.news(uid, now))
         return outputs
 

@@ -41,8 +41,12 @@ class Writer:
     async def commit(self, changes: list[Change]) -> None:
         await self._thread.run(lambda: self._volume.commit(changes))
 
+    async def unfiled(self, uid: str) -> list[Item]:
+        """What a reader may not find of the room. See Volume."""
+        return await self._thread.run(lambda: self._volume.unfiled(uid))
+
     async def sweep(self) -> bool:
-        """Delete a slice of garbage; whether there is more."""
+        """Delete a slice of garbage, file one of records; whether there is more."""
         return await self._thread.run(self._volume.sweep)
 
     async def restart_wal(self) -> None:
@@ -58,8 +62,9 @@ class Writer:
 class Reader:
     """The one that reads what was committed. Opens its connection on first use."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, writer: Writer) -> None:
         self._path = path
+        self._writer = writer
         self._wal = path.with_name(path.name + "-wal")
         self._reader: VolumeReader | None = None
         self._thread = _Thread("volume-reader")
@@ -68,11 +73,12 @@ class Reader:
 
     async def read_items(self, uid: str, base: Mark, upto: Mark) -> list[Item]:
         """See VolumeReader."""
+        unfiled = await self._writer.unfiled(uid)
 
         def read() -> list[Item]:
             if self._reader is None:
                 self._reader = VolumeReader(self._path)
-            return self._reader.read_items(uid, base, upto)
+            return self._reader.read_items(uid, base, upto, unfiled)
 
         return await self._thread.run(read)
 

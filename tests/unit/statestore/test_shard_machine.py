@@ -19,10 +19,12 @@ import zlib
 from collections import deque
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from playhall_statestore import volume
 from playhall_statestore.model import End, Mark, Now, Outcome
 from playhall_statestore.requests import (
     Acks,
@@ -79,6 +81,10 @@ class Host:
 class ShardMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
+        # So few that records are filed in the midst of everything.
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(volume, "FILE_ROWS", 3)
+        self.patch.setattr(volume, "FILE_SLICE", 2)
         self.bench = ShardBench()
         self.hosts = {name: Host() for name in HOSTS}
         self.calls: list[OpenRoom | CloseRoom] = []
@@ -266,9 +272,12 @@ class ShardMachine(RuleBasedStateMachine):
             self.restart()
         self.asked.clear()
 
-    @rule()
-    def sweep(self) -> None:
-        for _ in range(4):
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @rule(slices=st.integers(1, 4))
+    def sweep(self, slices: int) -> None:
+        for _ in range(slices):
             self.bench.volume.sweep()
 
     def restart(self) -> None:

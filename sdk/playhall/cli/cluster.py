@@ -34,8 +34,8 @@ def check_installed() -> None:
 
 
 class Cluster:
-    """Starts, watches and ends the processes, of which `routers` are routers. Raises StartError where it cannot
-    even begin to.
+    """Starts, watches and ends the processes, of which `routers` are routers. Raises StartError where it
+    cannot even begin to.
     """
 
     def __init__(

@@ -17,6 +17,7 @@ __all__ = [
     "Guard",
     "Handle",
     "HeaderScanner",
+    "Intake",
     "Lane",
     "Rules",
     "Tracked",
@@ -74,9 +75,9 @@ if TYPE_CHECKING or not native:
     from playhall.engine.packing import UpQueue, UpRun, by_room, reliable_only, route
     from playhall.engine.records import changes_of, rows_of
     from playhall.engine.tracking import Flush, Tracked, Tracker
-    from playhall.engine.wsheaders import Guard, HeaderScanner
+    from playhall.engine.wsheaders import Guard, HeaderScanner, Intake
 else:
-    from playhall.engine.native.gate import Gate, Guard, HeaderScanner, Rules
+    from playhall.engine.native.gate import Gate, Guard, HeaderScanner, Intake, Rules
     from playhall.engine.native.packing import (
         Downlink,
         Lane,

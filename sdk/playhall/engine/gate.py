@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from playhall.engine.packing import UpQueue
+
 __all__ = [
     "CONTROL",
     "FORWARD",
@@ -96,13 +98,17 @@ class TokenBucket:
 class Gate:
     """One client's. Times are monotonic seconds."""
 
-    __slots__ = ("_bytes", "_messages", "_rules", "_steady", "heard_at", "open")
+    __slots__ = ("_bytes", "_messages", "_rules", "_steady", "heard_at", "link", "open", "queue")
 
     def __init__(self, rules: Rules, steady_per_s: float, now: float) -> None:
         self.open = False
         """The client is in its room: what is no control goes on to it."""
         self.heard_at = now
         """When the client sent its newest frame."""
+        self.queue: UpQueue | None = None
+        """Where frames go that pass; None: nowhere."""
+        self.link = 0
+        """Whose they are there."""
         self._rules = rules
         self._messages = TokenBucket(rules.messages_per_s, now)
         self._steady = TokenBucket(steady_per_s, now)
@@ -125,6 +131,10 @@ class Gate:
         if not self._bytes.take(now, len(frame)):
             return TOO_MUCH
         return FORWARD if self.open and kind not in rules.control else CONTROL
+
+    def passes(self, kind: int) -> bool:
+        """Whether a frame of this kind goes on to the room, if it may at all."""
+        return self.open and self.queue is not None and kind not in self._rules.control
 
     def change_steady(self, per_s: float) -> None:
         """The steady ones have another rate."""

@@ -17,6 +17,7 @@ __all__ = ["Downlink", "Lane"]
 
 HEADER_BYTES = 10
 """The most that a WebSocket adds to a frame."""
+_TOTAL_MASK = (1 << 32) - 1
 
 
 class Lane:
@@ -24,13 +25,12 @@ class Lane:
 
     `send` puts a frame on the socket, `buffered` is what waits there in this process. `offer` is called with
     a frame that does not go straight through, whether it may be lost, and the time; `waits` when something
-    waits behind a frame that did.
+    waits behind a frame that did; `look` when it matters what of it has drained by now.
     """
 
     __slots__ = (
-        "buffered", "drained", "generation", "given", "held", "live", "offer", "owes",
-        "progress_at", "reported", "send", "spare",
-        "waits",
+        "buffered", "busy", "drained", "generation", "given", "held", "live", "look", "offer", "owes",
+        "progress_at", "reported", "send", "spare", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -39,15 +39,19 @@ class Lane:
         buffered: Callable[[], int],
         offer: Callable[[bytes, bool, float], object],
         waits: Callable[[], object],
+        look: Callable[[float], object],
     ) -> None:
         self.send = send
         self.buffered = buffered
         self.offer = offer
         self.waits = waits
+        self.look = look
         self.generation = 0
         """What it is attached to."""
         self.live = False
         """The client is in its room, and nothing is over."""
+        self.busy = False
+        """Something waits in this process, as far as is known."""
         self.held = 0
         """Frames that are kept back."""
         self.given = 0
@@ -94,14 +98,42 @@ class Downlink:
                     bad.append(number)
                     continue
                 _pass(lane, frame, unreliable, now)
-                if lane.given - lane.reported >= self._owe_at and not lane.owes:
-                    lane.owes = True
-                    self.owing.append(number)
+                self._see(number, lane)
         return bad
+
+    def report(self, now: float, *, all_of_it: bool = False) -> tuple[list[int], list[int]]:
+        """Links whose clients have drained much since it was last reported, and all that each has by now,
+        modulo 2^32; with `all_of_it` those that have drained anything. It counts as reported.
+        """
+        at_least = 1 if all_of_it else self._owe_at
+        links: list[int] = []
+        totals: list[int] = []
+        owing, self.owing = list(self.lanes) if all_of_it else self.owing, []
+        for number in owing:
+            lane = self.lanes.get(number)
+            if lane is None:
+                continue
+            if lane.drained != lane.given and lane.given - lane.reported >= at_least:
+                lane.look(now)
+            if lane.drained - lane.reported >= at_least:
+                lane.reported = lane.drained
+                links.append(number)
+                totals.append(lane.drained & _TOTAL_MASK)
+            # What is still on the way may be all the credit there is: then nothing more comes down, and
+            # nothing but its own draining would bring the link back here.
+            lane.owes = False
+            self._see(number, lane)
+        return links, totals
+
+    def _see(self, number: int, lane: Lane) -> None:
+        """Let a lane with much unreported owe."""
+        if not lane.owes and lane.given - lane.reported >= self._owe_at:
+            lane.owes = True
+            self.owing.append(number)
 
 
 def _pass(lane: Lane, frame: bytes, unreliable: bool, now: float) -> None:
-    if not lane.live or lane.held or lane.buffered() or (unreliable and lane.spare < 0):
+    if not lane.live or lane.busy or lane.held or (unreliable and lane.spare < 0):
         lane.offer(frame, unreliable, now)
         return
     if lane.given == lane.drained:
@@ -110,4 +142,7 @@ def _pass(lane: Lane, frame: bytes, unreliable: bool, now: float) -> None:
     lane.spare -= len(frame) + HEADER_BYTES
     lane.send(frame)
     if lane.buffered():
+        lane.busy = True
         lane.waits()
+    elif lane.spare >= 0:
+        lane.drained = lane.given  # as little in the kernel is on its way

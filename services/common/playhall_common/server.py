@@ -35,7 +35,7 @@ from grpc_health.v1.health import aio as aio_health
 
 from playhall_common import logs, metrics
 from playhall_common.address import is_unix, join_host_port, split_host_port
-from playhall_common.auth import MAX_MESSAGE_BYTES
+from playhall_common.auth import FLOW_OPTIONS, MAX_MESSAGE_BYTES
 from playhall_common.interceptor import ErrorInterceptor, Guard
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ _COLLECT_AFTER = (20_000, 5, 20)
 MAX_CONCURRENT_RPCS = 8192
 
 _SERVER_OPTIONS = (
+    *FLOW_OPTIONS,
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     # Without this two processes given one port both start, and each gets some of the calls.

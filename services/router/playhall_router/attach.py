@@ -30,10 +30,8 @@ __all__ = ["CREDIT_STEP", "SILENT_S", "Attachment", "Client", "Ended", "JoinRequ
 
 SILENT_S = 3.0
 """A host that says nothing for this long is lost."""
-CREDIT_STEP = 8 * 1024
-"""Credit that is worth a batch of its own."""
-RIDE_BYTES = CREDIT_STEP // 4
-"""Credit that is told with a batch that goes anyway. Less is told with a beat."""
+CREDIT_STEP = 16 * 1024
+"""Credit that is told at once: half of what a room host may have on the way. Less is told with a beat."""
 _APP_CODES = range(4000, 5000)
 _MAX_TICK_RATE = 255
 _MAX_TICK = (1 << 53) - 1
@@ -54,9 +52,6 @@ class Client(Protocol):
 
     def closed(self, code: int, reason: str, retry_after_ms: int, now: float) -> None:
         """The room wants it closed; the link is gone."""
-
-    def drained(self, at_least: int, now: float) -> int | None:
-        """Bytes of this link's frames that have left, if there are `at_least` new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ class Attachment:
         """`on_first` is called when something waits to go up and nothing did."""
         self.host_id = host_id
         self.uplink = Uplink(on_first=on_first)
-        self._downlink = Downlink(ROOM_FRAMES, RIDE_BYTES)
+        self._downlink = Downlink(ROOM_FRAMES, CREDIT_STEP)
         self._links: dict[int, Link] = {}
         self._clocks: dict[int, RoomClock] = {}
         self._next = 1
@@ -166,38 +161,12 @@ class Attachment:
 
     def batch(self, now: float, *, all_credit: bool = False) -> pb.AttachRequest | None:
         """The next request, if there is anything to say. `all_credit`: report even little credit."""
-        items = self.uplink.take() if self.uplink else []
-        request = pb.AttachRequest(items=items)
-        if all_credit:
-            self._own_up()
-        self._report_credit(request, 1 if all_credit else RIDE_BYTES if items else CREDIT_STEP, now)
-        return request if items or request.drained_links else None
-
-    def _report_credit(self, request: pb.AttachRequest, at_least: int, now: float) -> None:
-        owing = self._downlink.owing
-        numbers = list(owing)
-        owing.clear()
-        for number in numbers:
-            link = self._links.get(number)
-            if link is None:
-                continue
-            drained = link.client.drained(at_least, now)
-            if drained is not None:
-                request.drained_links.append(number)
-                request.drained_bytes.append(drained)
-            # What is still on the way may be all the credit there is: then nothing more comes down, and
-            # nothing but its own draining would bring the link back here.
-            lane = link.client.lane
-            lane.owes = lane.given - lane.reported >= RIDE_BYTES
-            if lane.owes:
-                owing.append(number)
-
-    def _own_up(self) -> None:
-        """Let all links that have anything unreported owe."""
-        for number, lane in self._downlink.lanes.items():
-            if lane.given != lane.reported and not lane.owes:
-                lane.owes = True
-                self._downlink.owing.append(number)
+        request = pb.AttachRequest(items=self.uplink.take() if self.uplink else ())
+        if all_credit or self._downlink.owing:
+            links, totals = self._downlink.report(now, all_of_it=all_credit)
+            request.drained_links.extend(links)
+            request.drained_bytes.extend(totals)
+        return request if request.items or request.drained_links else None
 
     @property
     def owes_credit(self) -> bool:

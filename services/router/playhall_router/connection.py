@@ -193,8 +193,14 @@ class Connection:
         self._leave_room(clean=False)
         self.state = State.CLOSED
 
+    @property
+    def due(self) -> float:
+        """When `timer` has something to do, if nothing else happens before."""
+        deadlines = (self._answer_by, self._hold_until, self.gate.heard_at + SILENCE_S)
+        return min(deadline for deadline in deadlines if deadline is not None)
+
     def timer(self, now: float) -> None:
-        """Time has passed; call it a few times a second."""
+        """Time has passed; call it when it is due, or more often."""
         if self.state is State.CLOSED:
             return
         if self._answer_by is not None and now >= self._answer_by:

@@ -1,8 +1,8 @@
-"""Sees the size of every WebSocket frame in its header, before the payload is read.
+"""What is between a WebSocket's transport and picows: frames for the room never get to it.
 
-picows has a limit of its own, but answers it with 1009, and clients are told 4005. So a `FrameGuard` stands
-between the transport and picows' protocol: it hands everything on, follows the headers that pass, and stops
-handing on at the first that announces too much.
+A `FrameGuard` is given the stream. It takes out frames for the client's room, and hands on the rest up to the
+first that announces too much. picows has a limit of its own, but answers it with 1009, and clients are told
+4005.
 """
 
 from __future__ import annotations
@@ -11,27 +11,33 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from playhall.engine.backend import Guard
-from playhall.engine.wsheaders import Inner
+from playhall.engine.backend import Gate, Guard, Intake
+from playhall.engine.wsheaders import Inner, Reader
 
 __all__ = ["FrameGuard"]
 
 
 class FrameGuard(Guard, asyncio.BufferedProtocol):
-    """Passes a transport's events on to `inner`, up to a frame that is too large: then `on_oversized` is
-    called once.
-    """
+    """Passes a transport's events on to `inner`, except what its `Guard` keeps."""
 
     def __init__(
-        self, inner: asyncio.BufferedProtocol, limit: int, on_oversized: Callable[[], object]
+        self,
+        inner: asyncio.BufferedProtocol,
+        intake: Intake,
+        gate: Gate,
+        reader: Reader,
+        on_lost: Callable[[], object] = lambda: None,
     ) -> None:
-        super().__init__(cast(Inner, inner), limit, on_oversized)
+        """`on_lost` is called when the connection is, while there still is a socket."""
+        super().__init__(cast(Inner, inner), intake, gate, reader)
         self._inner = inner
+        self._on_lost = on_lost
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost()
         self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -27,7 +27,6 @@ UNSENT_BYTES = 4096
 STALL_S = 15.0
 _HELD_FRAMES = 16
 _HELD_BYTES = 16 * 1024
-_WRAP = 1 << 32
 
 
 class Verdict(enum.Enum):
@@ -111,13 +110,8 @@ class Outbound:
         return self._lane.drained != self._lane.given
 
     @property
-    def unreported(self) -> int:
-        """The most that `credit` could report now."""
-        return self._lane.given - self._lane.reported
-
-    @property
     def creditable(self) -> int:
-        """What `credit` would report now, beyond its last report."""
+        """What has drained since it was last reported."""
         return self._lane.drained - self._lane.reported
 
     def drain(self, backlog: Backlog, now: float) -> None:
@@ -131,14 +125,6 @@ class Outbound:
         if drained != lane.drained or drained == lane.given:
             lane.drained = drained
             lane.progress_at = now
-
-    def credit(self, at_least: int = 1) -> int | None:
-        """The total to report, if it has grown by `at_least` since the last report."""
-        lane = self._lane
-        if self.creditable < at_least:
-            return None
-        lane.reported = lane.drained
-        return lane.drained % _WRAP
 
     def stalled(self, now: float) -> bool:
         """Whether the client has drained nothing for so long that it is closed."""

@@ -7,7 +7,7 @@ The shell of `RoomFlow`. It owns the Attach streams too, because a stream's end 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.codes import CloseCode, ErrorCode
@@ -88,6 +88,8 @@ class Rooms:
         self._tasks = Tasks()
         self._offering: set[str] = set()
         """Projects for whose draining processes places are being looked for."""
+        self.read_first: Callable[[], object] = lambda: None
+        """Called before a batch goes up to a room host: reads what clients have sent by then."""
         self._watches = Watches(
             registry, secret, router_id, on_status=self._heard_status, on_lost=self._lost_shard
         )
@@ -335,7 +337,7 @@ class Rooms:
         if stream is None:
             stream = self._streams[key] = AttachStream(
                 route, router_id=self._router_id, now=_now(), on_ended=self._ended,
-                host_token=self._host_token,
+                host_token=self._host_token, read_first=lambda: self.read_first(),
             )  # fmt: skip
             self._tasks.start(self._run(stream, key), f"attach {route.address}")
         return stream

@@ -166,7 +166,7 @@ class Router:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = loop.time()
-            for session in list(self._sessions):
+            for session in [session for session in self._sessions if session.due(now)]:
                 session.timer(now)
             self.rooms.sweep(now)
             self.rooms.measure()

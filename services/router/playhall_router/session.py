@@ -89,10 +89,11 @@ class Session:
         self._stream: AttachStream | None = None
         self._owner = owner
         self._connected_at_ms = connected_at_ms
-        self.lane = Lane(wire.send, wire.buffered, self.deliver, self._waits)
+        self.lane = Lane(wire.send, wire.buffered, self.deliver, self._waits, self._look)
         """See attach.Client."""
         self._outbound = Outbound(self.lane, now)
         self._over = False
+        self._due = 0.0
 
     # From the transport.
 
@@ -103,8 +104,17 @@ class Session:
             if not link.forward(frame):
                 self._blame(link, now)
             return
+        self.judged(verdict, frame, now)
+
+    def judged(self, verdict: int, frame: bytes, now: float) -> None:
+        """The client sent a frame, of which the gate said this."""
         self.connection.judged(verdict, frame, now)
         self._carry_out(now)
+
+    def overflowed(self, now: float) -> None:
+        """The client sent a frame that the way to its room has no place for."""
+        if self.link is not None:
+            self._blame(self.link, now)
 
     def oversized(self, now: float) -> None:
         """The client began a frame that is too large."""
@@ -142,11 +152,10 @@ class Session:
 
     def lost(self, now: float) -> None:
         """The generation that the session is attached to is over, or cannot be reached."""
-        link, self.link, self.route = self.link, None, None
-        if link is not None and self._stream is not None and not self._stream.broken:
-            self._stream.leave(link, clean=False)
-        self._stream = None
-        self.lane.live = False
+        link, stream = self.link, self._stream
+        self._detach()
+        if link is not None and stream is not None and not stream.broken:
+            stream.leave(link, clean=False)
         self._outbound.restart(now)
         self.connection.lost(now)
         self._carry_out(now)
@@ -156,14 +165,19 @@ class Session:
         self.connection.refuse(code, text, retry_after_ms)
         self._carry_out(now)
 
+    def due(self, now: float) -> bool:
+        """Whether `timer` has something to do."""
+        return now >= self._due or self.lane.drained != self.lane.given
+
     def timer(self, now: float) -> None:
-        """Time has passed; to be called a few times a second."""
+        """Time has passed; to be called a few times a second where it is due."""
         self.connection.timer(now)
         if self._outbound.waiting:
             self.poll(now)
             if self._outbound.stalled(now):
                 self.connection.close(CloseCode.LIMIT_EXCEEDED, "nothing was read for 15 s")
         self._carry_out(now)
+        self._due = self.connection.due
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -203,12 +217,10 @@ class Session:
         """A frame of the room's that does not go straight through."""
         if self.connection.state is not State.JOINED:
             return
-        backlog = self._backlog() if unreliable else Backlog(self.wire.buffered(), 0)
+        backlog = self._backlog() if unreliable else Backlog(self._buffered(), 0)
         verdict = self._outbound.offer(frame, unreliable, backlog, now)
         if verdict is Verdict.SEND:
             self._put(frame)
-            if self.wire.buffered():
-                self._owner.slow(self)
         elif verdict is Verdict.HOLD:
             self._owner.slow(self)
         else:
@@ -237,19 +249,10 @@ class Session:
         self._detach()
         self.refuse(code, reason, now, retry_after_ms)
 
-    def drained(self, at_least: int, now: float) -> int | None:
-        """See attach.Client."""
-        if self._outbound.unreported < at_least:
-            return None
-        if self._outbound.waiting:
-            self._outbound.drain(self._backlog(), now)
-            if self._outbound.waiting:
-                self._owner.slow(self)
-        return self._outbound.credit(at_least)
-
     # How it goes on.
 
     def _carry_out(self, now: float) -> None:
+        self._due = now  # whatever happened may have set another deadline
         while outputs := self.connection.take_outputs():
             for output in outputs:
                 match output:
@@ -296,6 +299,8 @@ class Session:
             connection_id=self.connection_id, credit_bytes=CREDIT_BYTES,
         )  # fmt: skip
         self.link = self._stream.join(self, self.route, request)
+        gate = self.connection.gate
+        gate.queue, gate.link = self._stream.attachment.uplink, self.link.number
 
     def _leave(self, clean: bool) -> None:
         if self._stream is not None and self.link is not None:
@@ -304,14 +309,28 @@ class Session:
 
     def _detach(self) -> None:
         self.link = self.route = self._stream = None
+        self.connection.gate.queue = None
         self.lane.live = False
 
     def _put(self, frame: bytes) -> None:
         self.lane.spare -= len(frame) + HEADER_BYTES
         self.wire.send(frame)
+        if self._buffered():
+            self._owner.slow(self)
 
     def _waits(self) -> None:
         self._owner.slow(self)
+
+    def _look(self, now: float) -> None:
+        """See what has drained."""
+        self._outbound.drain(self._backlog(), now)
+        if self._outbound.waiting:
+            self._owner.slow(self)
+
+    def _buffered(self) -> int:
+        buffered = self.wire.buffered()
+        self.lane.busy = buffered > 0
+        return buffered
 
     def _backlog(self) -> Backlog:
         unsent = 0
@@ -319,7 +338,7 @@ class Session:
             # Else it is less than what matters, whatever has been sent since the kernel was asked.
             unsent = self.wire.unsent()
             self.lane.spare = UNSENT_BYTES - unsent
-        return Backlog(self.wire.buffered(), unsent)
+        return Backlog(self._buffered(), unsent)
 
     def _end(self) -> None:
         if not self._over:

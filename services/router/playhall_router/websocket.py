@@ -16,6 +16,7 @@ from typing import cast
 
 import picows
 
+from playhall.engine.backend import Intake
 from playhall_common import logs
 from playhall_common.address import join_host_port, split_host_port
 from playhall_router.client_address import client_address
@@ -23,6 +24,7 @@ from playhall_router.frame_guard import FrameGuard
 from playhall_router.limits import MAX_FRAME_BYTES
 from playhall_router.router import Router
 from playhall_router.session import Session
+from playhall_router.socket_reader import SocketReader
 
 __all__ = ["PATH", "WebSocketServer"]
 
@@ -44,6 +46,10 @@ class WebSocketServer:
     def __init__(self, router: Router, *, trusted_proxies: int) -> None:
         self._router = router
         self._proxies = trusted_proxies
+        self._intake = Intake(MAX_FRAME_BYTES, asyncio.get_running_loop().time)
+        self._sockets = SocketReader(self._intake) if SocketReader.works() else None
+        if self._sockets is not None:
+            router.rooms.read_first = self._sockets.read_now
         self._server: asyncio.Server | None = None
 
     async def start(self, address: str) -> str:
@@ -67,13 +73,25 @@ class WebSocketServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S + 1):
                 await self._server.wait_closed()
+        if self._sockets is not None:
+            self._sockets.close()
 
     def _accept(self, request: picows.WSUpgradeRequest) -> _Listener | picows.WSUpgradeResponseWithListener:
         if request.path != PATH:
             return _refuse(HTTPStatus.NOT_FOUND, b"WebSockets are at /v1/connect\n")
         if not self._router.has_room:
             return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"this router takes no more connections now\n")
-        return _Listener(self._router, self._proxies)
+        return _Listener(self._router, self._proxies, self._guard)
+
+    def _guard(self, below: asyncio.Transport, session: Session) -> None:
+        """Put a guard before the protocol of a transport, and read its socket."""
+        inner = cast(asyncio.BufferedProtocol, below.get_protocol())
+        sockets = self._sockets
+        on_lost = _nothing if sockets is None else partial(sockets.remove, below)
+        guard = FrameGuard(inner, self._intake, session.connection.gate, session, on_lost)
+        below.set_protocol(guard)
+        if sockets is not None:
+            sockets.add(below, guard.buffer_updated)
 
 
 def _refuse(status: HTTPStatus, body: bytes) -> picows.WSUpgradeResponseWithListener:
@@ -83,12 +101,15 @@ def _refuse(status: HTTPStatus, body: bytes) -> picows.WSUpgradeResponseWithList
 
 
 class _Listener(picows.WSListener):
-    """One WebSocket. It is the `Wire` of its session."""
+    """One WebSocket. It is the `Wire` of its session. Frames for the room do not come this way: `guard`."""
 
-    def __init__(self, router: Router, proxies: int) -> None:
+    def __init__(
+        self, router: Router, proxies: int, guard: Callable[[asyncio.Transport, Session], None]
+    ) -> None:
         super().__init__()
         self._router = router
         self._proxies = proxies
+        self._guard = guard
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._transport: picows.WSTransport | None = None
@@ -104,11 +125,6 @@ class _Listener(picows.WSListener):
 
     def on_ws_connected(self, transport: picows.WSTransport) -> None:
         below = transport.underlying_transport
-        below.set_protocol(
-            FrameGuard(
-                cast(asyncio.BufferedProtocol, below.get_protocol()), MAX_FRAME_BYTES, self._on_oversized
-            )
-        )
         headers = transport.request.headers
         peer = below.get_extra_info("peername")
         self._fd = below.get_extra_info("socket").fileno()
@@ -121,7 +137,8 @@ class _Listener(picows.WSListener):
         # closing or gone.
         self.send = partial(transport.send, picows.WSMsgType.BINARY)
         self.buffered = below.get_write_buffer_size
-        self._session = self._router.open(self)
+        session = self._session = self._router.open(self)
+        self._guard(below, session)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         session, kind = self._session, frame.msg_type
@@ -144,10 +161,6 @@ class _Listener(picows.WSListener):
 
     def resume_writing(self) -> None:
         """See pause_writing."""
-
-    def _on_oversized(self) -> None:
-        if self._session is not None:
-            self._session.oversized(self._loop.time())
 
     def _on_close(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         if not transport.is_close_frame_sent:

@@ -123,6 +123,9 @@ def test_both_route_alike(told: list[Group], generation: int) -> None:
 # Down, at the router.
 
 LIMITS = {MESSAGE: 30, 4: 50}
+LANE = (
+    "given", "drained", "reported", "spare", "live", "busy", "generation", "progress_at", "owes",
+)  # fmt: skip
 
 
 class Wire:
@@ -133,7 +136,7 @@ class Wire:
         self.number = number
         self.full = full
         self.at = 0
-        self.lane = twin.Lane(self.send, self.buffered, self.offer, self.waits)
+        self.lane = twin.Lane(self.send, self.buffered, self.offer, self.waits, self.look)
         self.lane.generation = generation
         self.lane.live = True
         self.lane.spare = 100
@@ -152,8 +155,12 @@ class Wire:
     def waits(self) -> None:
         self.events.append((self.number, "waits"))
 
+    def look(self, now: float) -> None:
+        self.events.append((self.number, "looked", now))
+        self.lane.drained += (self.lane.given - self.lane.drained) // 2
 
-def deliver(twin: Any, runs: list[bytes], full: list[int]) -> Any:
+
+def deliver(twin: Any, runs: list[bytes], full: list[int], *, report_every: int = 9) -> Any:
     """Everything that is to be seen of a delivery."""
     events: list[Any] = []
     downlink = twin.Downlink(LIMITS, 60)
@@ -161,15 +168,14 @@ def deliver(twin: Any, runs: list[bytes], full: list[int]) -> Any:
     for wire in wires:
         downlink.lanes[wire.number] = wire.lane
     wires[1].lane.live = not full
-    for run in runs:
+    for at, run in enumerate(runs):
         try:
             events.append(downlink.deliver(run, 2.5))
         except ValueError:
             events.append("ended")
-    state = [
-        (w.lane.given, w.lane.spare, w.lane.live, w.lane.generation, w.lane.progress_at, w.lane.owes)
-        for w in wires
-    ]
+        if at % report_every == report_every - 1:
+            events.append(downlink.report(2.5 + at, all_of_it=at % 2 == 1))
+    state = [tuple(getattr(w.lane, name) for name in LANE) for w in wires]
     return events, state, list(downlink.owing), downlink.dropped
 
 
@@ -206,6 +212,39 @@ def test_the_client_decides_while_something_waits_or_the_kernel_is_to_be_asked(t
     assert [event[1] for event in events if event] == ["sent", "waits", "offered"]
 
 
+@each_packing
+def test_what_went_out_whole_has_drained_and_much_of_it_is_reported(twin: Any) -> None:
+    sent: list[bytes] = []
+    looked: list[float] = []
+    lane = twin.Lane(sent.append, lambda: 0, pytest.fail, pytest.fail, looked.append)
+    lane.generation, lane.live, lane.spare, lane.drained = 7, True, 80, 0
+    downlink = twin.Downlink(LIMITS, 60)
+    downlink.lanes[4] = lane
+    frame = bytes((MESSAGE,)) + bytes(29)
+    downlink.deliver(down(4, body=frame), 1.0)
+    assert (lane.drained, downlink.owing, downlink.report(1.0)) == (30, [], ([], []))
+    downlink.deliver(down(4, body=frame) * 2, 1.0)
+    # The last took more than was to spare: only who asks the kernel knows whether it has gone.
+    assert (lane.given, lane.drained, downlink.owing) == (90, 60, [4])
+    assert (downlink.report(2.0), looked) == (([4], [60]), [2.0])
+    assert (downlink.report(3.0), downlink.owing, looked) == (([], []), [], [2.0])
+    assert downlink.report(4.0, all_of_it=True) == ([], [])
+    lane.drained = 90 + 2**32
+    assert downlink.report(5.0, all_of_it=True) == ([4], [90])
+
+
+@each_packing
+def test_a_lane_with_much_on_its_way_owes_on(twin: Any) -> None:
+    lane = twin.Lane(pytest.fail, lambda: 0, lambda *_: None, pytest.fail, lambda now: None)
+    lane.generation, lane.busy, lane.given = 7, True, 100
+    downlink = twin.Downlink(LIMITS, 60)
+    downlink.lanes[4] = lane
+    downlink.deliver(down(4, body=bytes((MESSAGE,))), 1.0)
+    assert [downlink.report(1.0), downlink.report(2.0), downlink.owing] == [([], []), ([], []), [4]]
+    del downlink.lanes[4]
+    assert [downlink.report(3.0), downlink.owing] == [([], []), []]
+
+
 down_groups = groups(st.integers(0, 4))
 frames_down = st.builds(
     lambda group, kind, generation: pack_down(
@@ -230,7 +269,7 @@ bad_runs = st.one_of(
 
 @given(st.lists(frames_down | bad_runs, max_size=8), st.lists(st.sampled_from((0, 0, 7)), max_size=4))
 def test_both_deliver_alike_whatever_comes(runs: list[bytes], full: list[int]) -> None:
-    same(lambda twin: deliver(twin, runs, full), PACKING)
+    same(lambda twin: deliver(twin, runs, full, report_every=2), PACKING)
 
 
 # Up.
@@ -375,3 +414,208 @@ def test_both_follow_headers_alike(pieces: list[bytes], limit: int) -> None:
         return passed
 
     same(follow, GATES)
+
+
+# Guards.
+
+
+class Inner:
+    """Speaks the protocol, into a small buffer."""
+
+    def __init__(self, said: list[Any]) -> None:
+        self.said = said
+        self.buffer = bytearray(50)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return memoryview(self.buffer)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.said.append(("inner", bytes(self.buffer[:nbytes])))
+
+
+class Reader:
+    """A client whose gate closes when it did wrong."""
+
+    def __init__(self, said: list[Any]) -> None:
+        self.said = said
+        self.gate: Any = None
+
+    def judged(self, verdict: int, frame: bytes, now: float) -> None:
+        self.said.append(("judged", verdict, frame, now))
+        self.gate.open = False
+
+    def overflowed(self, now: float) -> None:
+        self.said.append(("overflowed", now))
+
+    def oversized(self, now: float) -> None:
+        self.said.append(("oversized", now))
+
+
+BOTH = list(zip(GATES, PACKING, strict=True))
+each_engine = pytest.mark.parametrize(("twin", "queues"), BOTH, ids=["pure", "native"][: len(BOTH)])
+
+
+class Guarded:
+    """A guard whose client is in its room."""
+
+    def __init__(self, twin: Any, queues: Any, *, room: int = 10_000, limit: int = 70_000) -> None:
+        self.said: list[Any] = []
+        self.queue = queues.UpQueue()
+        self.queue.run, self.queue.room = queues.UpRun(), room
+        reader = Reader(self.said)
+        rules = twin.Rules(**RULES | {"bytes_at_once": 9e9, "bytes_per_s": 9e9})
+        self.gate = reader.gate = twin.Gate(rules, 1000, 0.0)
+        self.gate.open, self.gate.queue, self.gate.link = True, self.queue, 3
+        self.guard = twin.Guard(Inner(self.said), twin.Intake(limit, lambda: 2.0), self.gate, reader)
+
+    def feed(self, data: bytes, cuts: list[int]) -> None:
+        at = turn = 0
+        while at < len(data):
+            piece = data[at : at + cuts[turn % len(cuts)]]
+            self.guard.get_buffer(-1)[: len(piece)] = piece
+            self.guard.buffer_updated(len(piece))
+            at += len(piece)
+            turn += 1
+
+    def queued(self) -> list[tuple[int, bytes]]:
+        return packing.read_up(self.queue.run.take())
+
+
+def websocket(payload: bytes, *, first: int = 0x82, mask: bytes | None = b"mask", wide: int = 0) -> bytes:
+    """A frame as it stands in a stream; `wide`: bytes for its length, where it does not need so many."""
+    size = len(payload)
+    wide = max(wide, 0 if size < 126 else 2 if size < 65_536 else 8)
+    short = {0: size, 2: 126, 8: 127}[wide]
+    head = bytes((first, short | (0x80 if mask else 0))) + (size.to_bytes(wide, "big") if wide else b"")
+    if mask is None:
+        return head + payload
+    return head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+
+
+def inner(*frames: bytes) -> list[tuple[str, bytes]]:
+    """What the protocol is given, 50 bytes at a time."""
+    return [("inner", frame[at : at + 50]) for frame in frames for at in range(0, len(frame), 50)]
+
+
+@each_engine
+def test_frames_for_the_room_go_to_the_queue_and_all_else_to_the_protocol(twin: Any, queues: Any) -> None:
+    client = Guarded(twin, queues)
+    small, middle, long = b"\x05hi", b"\x03" + bytes(124), b"\x03" + bytes(range(200))
+    ping, control, text = (
+        websocket(b"", first=0x89),
+        websocket(b"\x02control"),
+        websocket(b"\x05", first=0x81),
+    )
+    odd = [
+        websocket(b"\x05", wide=2),
+        websocket(b"\x05", mask=None),
+        websocket(b"\x05", first=2),
+        websocket(b""),
+    ]
+    stream = [
+        websocket(small),
+        ping,
+        control,
+        websocket(middle),
+        websocket(long),
+        text,
+        *odd,
+        websocket(small),
+    ]
+    client.feed(b"".join(stream), [60_000])
+    assert client.queued() == [(3, small), (3, middle), (3, long), (3, small)]
+    assert client.said == inner(ping, control, text, *odd)
+    assert client.gate.heard_at == 2.0
+
+
+@each_engine
+def test_a_frame_in_pieces_is_the_protocols_and_the_next_is_not(twin: Any, queues: Any) -> None:
+    client = Guarded(twin, queues)
+    frame = websocket(b"\x05" + bytes(30))
+    client.feed(frame + frame, [20, 60_000])
+    assert client.said == [("inner", frame[:20]), ("inner", frame[20:])]
+    assert client.queued() == [(3, b"\x05" + bytes(30))]
+
+
+@each_engine
+def test_until_the_client_is_in_its_room_all_is_the_protocols(twin: Any, queues: Any) -> None:
+    frame = websocket(b"\x05hi")
+    for closed in ({"open": False}, {"queue": None}):
+        client = Guarded(twin, queues)
+        for name, value in closed.items():
+            setattr(client.gate, name, value)
+        client.feed(frame, [100])
+        assert (client.said, client.queued()) == (inner(frame), [])
+
+
+@each_engine
+def test_who_is_told_of_frames_that_may_not_pass(twin: Any, queues: Any) -> None:
+    client = Guarded(twin, queues)
+    bad = bytes((5,)) * 41
+    client.feed(websocket(bad) + websocket(b"\x05late"), [100])
+    assert client.said == [("judged", gate.TOO_LONG, bad, 2.0), *inner(websocket(b"\x05late"))]
+    client = Guarded(twin, queues)
+    client.feed(websocket(b"\x07") + websocket(b"\x05late"), [100])
+    assert client.said[0] == ("judged", gate.UNKNOWN, b"\x07", 2.0)
+    client = Guarded(twin, queues, room=10)
+    client.feed(websocket(b"\x05hi"), [100])
+    assert (client.said, client.queued()) == ([("overflowed", 2.0)], [])
+
+
+@each_engine
+def test_nothing_is_read_from_a_frame_over_the_limit_on(twin: Any, queues: Any) -> None:
+    client = Guarded(twin, queues, limit=150)
+    client.feed(websocket(b"\x03") + websocket(bytes(151)) + websocket(b"\x03"), [1000])
+    client.feed(websocket(b"\x03"), [1000])
+    assert (client.said, client.queued()) == ([("oversized", 2.0)], [(3, b"\x03")])
+
+
+pieces = st.builds(
+    websocket,
+    st.builds(
+        lambda kind, size: bytes((kind,)) * size, st.sampled_from((1, 2, 3, 5, 7)), st.integers(0, 310)
+    ),
+    first=st.sampled_from((0x82, 0x82, 0x82, 0x02, 0x81, 0x88, 0x89, 0xC2)),
+    mask=st.sampled_from((b"mask", b"mask", b"\0\0\0\0", None)),
+    wide=st.sampled_from((0, 0, 0, 2, 8)),
+) | st.binary(max_size=20)
+
+
+@given(st.lists(pieces, max_size=12), st.lists(st.integers(1, 700), min_size=1, max_size=5))
+def test_both_guard_alike_whatever_comes(stream: list[bytes], cuts: list[int]) -> None:
+    seen = []
+    for twin, queues in BOTH:
+        client = Guarded(twin, queues, limit=305)
+        client.feed(b"".join(stream), cuts)
+        seen.append((client.said, client.queued(), client.gate.heard_at))
+    assert seen[0] == seen[-1]
+
+
+def note(said: list[Any], _: int, frame: bytes) -> bool:
+    said.append(("queued", frame))
+    return True
+
+
+@given(st.lists(pieces, max_size=12), st.lists(st.integers(1, 700), min_size=1, max_size=5))
+def test_no_byte_is_lost_or_told_twice(stream: list[bytes], cuts: list[int]) -> None:
+    """What went to the queue and what went to the protocol are the whole stream, in order, up to a limit."""
+    twin, queues = BOTH[0]
+    client = Guarded(twin, queues, limit=70_000)
+    client.gate.change_steady(1e9)
+    client.queue.push = partial(note, client.said)
+    data = b"".join(stream)
+    client.feed(data, cuts)
+    at = 0
+    for said, *told in client.said:
+        if said == "inner":
+            assert data[at : at + len(told[0])] == told[0]
+            at += len(told[0])
+        elif said in ("queued", "judged"):
+            frame = told[-1] if said == "queued" else told[1]
+            wide = 2 if len(frame) >= 126 else 0
+            mask = data[at + 2 + wide : at + 6 + wide]
+            assert data[at : at + 6 + wide + len(frame)] == websocket(frame, mask=mask)
+            at += 6 + wide + len(frame)
+        else:
+            return
+    assert at == len(data)

@@ -14,7 +14,7 @@ from playhall.engine import frames
 from playhall.engine.backend import Lane
 from playhall.engine.codes import CloseCode
 from playhall.engine.packing import Group, pack_down, pack_up, read_down
-from playhall_router.attach import RIDE_BYTES, Attachment, Ended, JoinRequest, Link
+from playhall_router.attach import CREDIT_STEP, Attachment, Ended, JoinRequest, Link
 from playhall_router.clock import RoomClock
 from playhall_router.connection import Welcome
 from playhall_router.wake import Route
@@ -22,7 +22,7 @@ from tests.support.link_frames import down_frames
 
 ROUTE = Route(7, "host-a", "a:1")
 MESSAGE = b"\x05\x00hi"
-LONG = b"\x05\x00" + bytes(RIDE_BYTES - 2)
+LONG = b"\x05\x00" + bytes(CREDIT_STEP - 2)
 
 
 @dataclass
@@ -37,7 +37,7 @@ class FakeClient:
     drained_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.lane = Lane(self.send, lambda: 0, self.offer, lambda: None)
+        self.lane = Lane(self.send, lambda: 0, self.offer, lambda: None, self.look)
 
     def send(self, frame: bytes) -> None:
         self.got.append((frame, False))
@@ -56,11 +56,8 @@ class FakeClient:
     def closed(self, code: int, reason: str, retry_after_ms: int, now: float) -> None:
         self.closes.append((code, reason, retry_after_ms))
 
-    def drained(self, at_least: int, now: float) -> int | None:
-        if self.drained_bytes - self.lane.reported < at_least:
-            return None
-        self.lane.reported = self.drained_bytes
-        return self.drained_bytes
+    def look(self, now: float) -> None:
+        self.lane.drained = self.drained_bytes
 
 
 def request(room_uid: str = "room") -> JoinRequest:
@@ -238,25 +235,25 @@ def test_silence_of_three_seconds_is_a_loss(attachment: Attachment) -> None:
     assert not attachment.silent(5.8)
 
 
-def test_credit_rides_on_batches_and_goes_alone_when_there_is_much(attachment: Attachment) -> None:
+def test_credit_is_told_when_there_is_much(attachment: Attachment) -> None:
     ann, link = join(attachment)
     attachment.batch(0.0)
     hear(attachment, down_frames([link.number], 7, MESSAGE))
     assert not attachment.owes_credit
     hear(attachment, down_frames([link.number], 7, LONG))
-    ann.drained_bytes = RIDE_BYTES
+    ann.drained_bytes = CREDIT_STEP - 1
     assert attachment.owes_credit
     assert attachment.batch(0.0) is None
     link.forward(b"\x05up")
     batch = attachment.batch(0.0)
     assert batch is not None
-    assert (list(batch.drained_links), list(batch.drained_bytes)) == ([link.number], [RIDE_BYTES])
-    assert not attachment.owes_credit
-    hear(attachment, down_frames([link.number], 7, 5 * LONG))
-    ann.drained_bytes = 11_000
+    assert not batch.drained_links
+    assert attachment.owes_credit  # until all that is much has drained
+    ann.drained_bytes += 1
     batch = attachment.batch(0.0)
     assert batch is not None
-    assert list(batch.drained_bytes) == [11_000]
+    assert (list(batch.drained_links), list(batch.drained_bytes)) == ([link.number], [CREDIT_STEP])
+    assert not attachment.owes_credit
 
 
 def test_a_beat_reports_little_credit_too(attachment: Attachment) -> None:
@@ -275,12 +272,12 @@ def test_what_drains_later_is_reported_without_anything_more_coming_down(attachm
     attachment.batch(0.0)
     hear(attachment, down_frames([link.number], 7, b"\x05" + bytes(49_999)))
     reports: list[int] = []
-    for drained in (9_000, 17_500, 40_000, 50_000):
+    for drained in (16_500, 33_000, 50_000):
         ann.drained_bytes = drained
         batch = attachment.batch(0.0)
         assert batch is not None
         reports += batch.drained_bytes
-    assert reports == [9_000, 17_500, 40_000, 50_000]
+    assert reports == [16_500, 33_000, 50_000]
     assert not attachment.owes_credit
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhall.engine.backend import HeaderScanner
+from playhall.engine.backend import Gate, HeaderScanner, Intake
 from playhall_router.frame_guard import FrameGuard
+from playhall_router.limits import RULES
 
 LIMIT = 70_000
 
@@ -85,10 +86,28 @@ class Inner(asyncio.BufferedProtocol):
         self.lost = True
 
 
+class Reader:
+    """A client that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def judged(self, verdict: int, frame: bytes, now: float) -> None:
+        self.calls.append("judged")
+
+    def overflowed(self, now: float) -> None:
+        self.calls.append("overflowed")
+
+    def oversized(self, now: float) -> None:
+        self.calls.append("oversized")
+
+
 def test_the_guard_hands_on_what_is_good_and_nothing_after() -> None:
-    inner = Inner()
-    calls: list[str] = []
-    guard = FrameGuard(inner, LIMIT, lambda: calls.append("oversized"))
+    inner, reader = Inner(), Reader()
+    gate = Gate(RULES, 50.0, 0.0)
+    guard = FrameGuard(
+        inner, Intake(LIMIT, lambda: 1.0), gate, reader, lambda: reader.calls.append(f"lost {inner.lost}")
+    )
 
     def feed(data: bytes) -> None:
         view = guard.get_buffer(-1)
@@ -100,7 +119,8 @@ def test_the_guard_hands_on_what_is_good_and_nothing_after() -> None:
     feed(good[5:] + frame(10) + b"\x82\xff" + (LIMIT + 1).to_bytes(8, "big"))
     feed(frame(3))
     assert inner.got == good + frame(10)
-    assert calls == ["oversized"]
+    assert reader.calls == ["oversized"]
     assert guard.eof_received() is False
     guard.connection_lost(None)
     assert inner.lost
+    assert reader.calls == ["oversized", "lost False"]

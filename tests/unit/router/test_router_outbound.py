@@ -12,9 +12,23 @@ CLEAR = Backlog(0, 0)
 BUSY = Backlog(1, 0)
 
 
-def new() -> Outbound:
-    lane = Lane(lambda frame: None, lambda: 0, lambda frame, unreliable, now: None, lambda: None)
-    return Outbound(lane, 0.0)
+class Metered(Outbound):
+    """A way out whose credit is told at once."""
+
+    def __init__(self) -> None:
+        self.lane = Lane(lambda frame: None, lambda: 0, lambda *_: None, lambda: None, lambda now: None)
+        super().__init__(self.lane, 0.0)
+
+    def credit(self) -> int | None:
+        """All that has drained, if that is more than was told."""
+        if not self.creditable:
+            return None
+        self.lane.reported = self.lane.drained
+        return self.lane.drained
+
+
+def new() -> Metered:
+    return Metered()
 
 
 def test_reliable_frames_go_until_the_hard_bound() -> None:
@@ -54,7 +68,7 @@ def test_credit_is_what_has_left() -> None:
     outbound.drain(Backlog(900, 0), 0.2)  # the router's own frames wait too: credit never shrinks
     assert outbound.credit() is None
     outbound.drain(Backlog(0, 300), 0.3)  # little in the kernel is on its way
-    assert (outbound.credit(601), outbound.credit(600)) == (None, 1000)
+    assert (outbound.creditable, outbound.credit()) == (600, 1000)
     assert not outbound.waiting
 
 

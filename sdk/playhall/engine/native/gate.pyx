@@ -1,9 +1,13 @@
 """The native twins of `gate` and `wsheaders`."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport uint64_t
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from playhall.engine.native.packing cimport UpQueue
 
 cdef enum:
     FORWARD = 0
@@ -71,6 +75,8 @@ cdef class Gate:
 
     cdef public bint open
     cdef public double heard_at
+    cdef public UpQueue queue
+    cdef public uint32_t link
     cdef Rules rules
     cdef Bucket messages
     cdef Bucket steady
@@ -84,12 +90,14 @@ cdef class Gate:
 
     def judge(self, bytes frame not None, double now):
         """See gate.Gate.judge."""
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+        return self.weigh(<const unsigned char*> PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), now)
+
+    cdef int weigh(self, const unsigned char* frame, Py_ssize_t size, double now) noexcept:
         cdef unsigned char kind, traits
         self.heard_at = now
         if size == 0:
             return UNKNOWN
-        kind = (<const unsigned char*> PyBytes_AS_STRING(frame))[0]
+        kind = frame[0]
         if self.rules.limits[kind] < 0:
             return UNKNOWN
         if size > self.rules.limits[kind]:
@@ -100,6 +108,13 @@ cdef class Gate:
         if not take(&self.volume, now, <double> size):
             return TOO_MUCH
         return FORWARD if self.open and not traits & IS_CONTROL else CONTROL
+
+    def passes(self, unsigned char kind):
+        """See gate.Gate.passes."""
+        return self.lets(kind)
+
+    cdef bint lets(self, unsigned char kind) noexcept:
+        return self.open and self.queue is not None and not self.rules.traits[kind] & IS_CONTROL
 
     def change_steady(self, double per_s):
         """See gate.Gate.change_steady."""
@@ -112,6 +127,9 @@ cdef enum:
     SHORT = 126
     LONG = 127
     MASK_BYTES = 4
+    MASKED = 0x80
+    WHOLE_BINARY = 0x82
+    READ_BYTES = 65536
 
 
 @cython.final
@@ -128,23 +146,29 @@ cdef class HeaderScanner:
 
     def scan(self, data, Py_ssize_t size):
         """See wsheaders.HeaderScanner.scan."""
-        return self.look(data, size)
-
-    cdef Py_ssize_t look(self, data, Py_ssize_t size) except -1:
         cdef Py_buffer view
+        cdef Py_ssize_t at = 0
+        cdef bint good = True
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             if size < 0 or size > view.len:
                 raise ValueError("there are not so many bytes")
-            return self.follow(<const unsigned char*> view.buf, <uint64_t> size)
+            while good and at < size:
+                at = self.follow(<const unsigned char*> view.buf, at, size, &good)
         finally:
             PyBuffer_Release(&view)
+        return at
 
-    cdef Py_ssize_t follow(self, const unsigned char* data, uint64_t size) noexcept:
-        # Nothing overflows: a frame within the limit is small beside 2 ** 64.
-        cdef uint64_t at = self.skip
+    cdef bint between(self) noexcept:
+        return self.skip == 0 and self.have == 0
+
+    cdef Py_ssize_t follow(
+        self, const unsigned char* data, Py_ssize_t at, Py_ssize_t size, bint* good
+    ) noexcept:
+        """See wsheaders.HeaderScanner.scan_one."""
         cdef uint64_t announced
-        while at < size:
+        cdef Py_ssize_t step
+        while self.skip == 0 and at < size:
             self.header[self.have] = data[at]
             self.have += 1
             at += 1
@@ -152,15 +176,18 @@ cdef class HeaderScanner:
                 continue
             announced = self.announced()
             if announced > self.limit:
-                at = at - self.have if at > <uint64_t> self.have else 0
+                at = at - self.have if at > self.have else 0
                 self.have = 0
-                return <Py_ssize_t> at
-            at += announced
-            if self.header[1] & 0x80:
-                at += MASK_BYTES
+                good[0] = False
+                return at
+            self.skip = announced + (MASK_BYTES if self.header[1] & MASKED else 0)
             self.have = 0
-        self.skip = at - size
-        return <Py_ssize_t> size
+            break
+        step = size - at
+        if self.skip < <uint64_t> step:
+            step = <Py_ssize_t> self.skip
+        self.skip -= step
+        return at + step
 
     cdef int wide(self) noexcept:
         """Bytes of the header that hold the length, beside the first two."""
@@ -178,35 +205,115 @@ cdef class HeaderScanner:
         return length
 
 
+cdef void unmask(unsigned char* payload, Py_ssize_t size, const unsigned char* mask) noexcept:
+    cdef uint64_t eight, masks
+    cdef Py_ssize_t at = 0
+    memcpy(&masks, mask, MASK_BYTES)
+    memcpy(<char*> &masks + MASK_BYTES, mask, MASK_BYTES)
+    while at + 8 <= size:
+        memcpy(&eight, payload + at, 8)
+        eight ^= masks
+        memcpy(payload + at, &eight, 8)
+        at += 8
+    while at < size:
+        payload[at] ^= mask[at & (MASK_BYTES - 1)]
+        at += 1
+
+
+@cython.final
+cdef class Intake:
+    """See wsheaders.Intake."""
+
+    cdef readonly object buffer
+    cdef readonly object clock
+    cdef readonly uint64_t limit
+    cdef bytearray store
+
+    def __init__(self, uint64_t limit, clock):
+        self.store = bytearray(READ_BYTES)
+        self.buffer, self.clock, self.limit = memoryview(self.store), clock, limit
+
+
 cdef class Guard:
     """See wsheaders.Guard."""
 
     cdef HeaderScanner scanner
     cdef object inner_buffer
     cdef object inner_updated
-    cdef object on_oversized
-    cdef object buffer
-    cdef bint closed
+    cdef Intake intake
+    cdef Gate gate
+    cdef object reader
+    cdef bint open
 
-    def __init__(self, inner, uint64_t limit, on_oversized):
-        self.scanner = HeaderScanner(limit)
+    def __init__(self, inner, Intake intake not None, Gate gate not None, reader):
+        self.scanner = HeaderScanner(intake.limit)
         self.inner_buffer, self.inner_updated = inner.get_buffer, inner.buffer_updated
-        self.on_oversized = on_oversized
-        self.buffer = b""
+        self.intake, self.gate, self.reader = intake, gate, reader
+        self.open = True
 
-    def get_buffer(self, sizehint):
+    def get_buffer(self, sizehint, /):
         """See wsheaders.Guard.get_buffer."""
-        self.buffer = self.inner_buffer(sizehint)
-        return self.buffer
+        return self.intake.buffer
 
-    def buffer_updated(self, Py_ssize_t nbytes):
+    def buffer_updated(self, Py_ssize_t nbytes, /):
         """See wsheaders.Guard.buffer_updated."""
-        cdef Py_ssize_t good
-        if self.closed:
-            return
-        good = self.scanner.look(self.buffer, nbytes)
-        if good:
-            self.inner_updated(good)
-        if good < nbytes:
-            self.closed = True
-            self.on_oversized()
+        cdef double now = self.intake.clock()
+        cdef unsigned char* data = <unsigned char*> PyByteArray_AS_STRING(self.intake.store)
+        cdef Py_ssize_t taken, end, at = 0
+        if nbytes > READ_BYTES:
+            raise ValueError("there are not so many bytes")
+        while at < nbytes and self.open:
+            if self.scanner.between():
+                taken = self.take(data + at, nbytes - at, now)
+                if taken:
+                    at += taken
+                    continue
+            end = self.scanner.follow(data, at, nbytes, &self.open)
+            self.hand_on(data + at, end - at)
+            at = end
+            if not self.open:
+                self.reader.oversized(now)
+
+    cdef Py_ssize_t take(self, unsigned char* data, Py_ssize_t length, double now) except -1:
+        """See wsheaders.Guard._take."""
+        cdef Py_ssize_t size, end, start = 2
+        cdef unsigned char* payload
+        if length <= 2 + MASK_BYTES or data[0] != WHOLE_BINARY or not data[1] & MASKED:
+            return 0
+        size = data[1] & 0x7F
+        if size == 0 or size == LONG:
+            return 0
+        if size == SHORT:
+            size, start = data[2] << 8 | data[3], 4
+            if size < SHORT:
+                return 0
+        end = start + MASK_BYTES + size
+        if <uint64_t> size > self.intake.limit or end > length:
+            return 0
+        payload = data + start + MASK_BYTES
+        if not self.gate.lets(payload[0] ^ data[start]):
+            return 0
+        unmask(payload, size, data + start)
+        self.pass_on(payload, size, now)
+        return end
+
+    cdef int pass_on(self, const unsigned char* frame, Py_ssize_t size, double now) except -1:
+        cdef int verdict = self.gate.weigh(frame, size, now)
+        if verdict != FORWARD:
+            self.reader.judged(verdict, PyBytes_FromStringAndSize(<const char*> frame, size), now)
+        elif not self.gate.queue.put(self.gate.link, <const char*> frame, size):
+            self.reader.overflowed(now)
+        return 0
+
+    cdef int hand_on(self, const unsigned char* data, Py_ssize_t size) except -1:
+        cdef Py_buffer view
+        cdef Py_ssize_t step
+        while size:
+            PyObject_GetBuffer(self.inner_buffer(size), &view, PyBUF_WRITABLE)
+            step = min(size, view.len)
+            memcpy(view.buf, data, step)
+            PyBuffer_Release(&view)
+            self.inner_updated(step)
+            data += step
+            size -= step
+        return 0

@@ -46,10 +46,6 @@ cdef inline bytes make_bytes(Bytes data, Py_ssize_t size):
 cdef class Buffer:
     """Bytes that grow."""
 
-    cdef char* data
-    cdef Py_ssize_t length
-    cdef Py_ssize_t room
-
     def __dealloc__(self):
         free(self.data)
 
@@ -264,8 +260,10 @@ cdef class Lane:
     cdef public object buffered
     cdef public object offer
     cdef public object waits
+    cdef public object look
     cdef public uint64_t generation
     cdef public bint live
+    cdef public bint busy
     cdef public bint owes
     cdef public Py_ssize_t held
     cdef public int64_t given
@@ -274,14 +272,14 @@ cdef class Lane:
     cdef public int64_t spare
     cdef public double progress_at
 
-    def __init__(self, send, buffered, offer, waits):
-        self.send, self.buffered, self.offer, self.waits = send, buffered, offer, waits
+    def __init__(self, send, buffered, offer, waits, look):
+        self.send, self.buffered, self.offer, self.waits, self.look = send, buffered, offer, waits, look
         self.spare = -1
 
     cdef int put(self, bytes frame, bint unreliable, double now) except -1:
         """Send a frame, or let the client decide."""
         cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
-        if not self.live or self.held or (unreliable and self.spare < 0) or self.buffered():
+        if not self.live or self.busy or self.held or (unreliable and self.spare < 0):
             self.offer(frame, unreliable, now)
             return 0
         if self.given == self.drained:
@@ -290,7 +288,10 @@ cdef class Lane:
         self.spare -= size + WEBSOCKET_HEADER
         self.send(frame)
         if self.buffered():
+            self.busy = True
             self.waits()
+        elif self.spare >= 0:
+            self.drained = self.given
         return 0
 
 
@@ -347,9 +348,7 @@ cdef class Downlink:
                     frame = join(head, parts)
                 if self.may_pass(frame):
                     lane.put(frame, unreliable, now)
-                    if lane.given - lane.reported >= self.owe_at and not lane.owes:
-                        lane.owes = True
-                        self.owing.append(number)
+                    self.see(number, lane)
                 else:
                     self.dropped += 1
                     lane.generation, lane.live = 0, False
@@ -357,6 +356,33 @@ cdef class Downlink:
             if each:
                 head += 1 + head[0]
         return 0
+
+    cdef int see(self, uint32_t number, Lane lane) except -1:
+        """Let a lane with much unreported owe."""
+        if not lane.owes and lane.given - lane.reported >= self.owe_at:
+            lane.owes = True
+            self.owing.append(number)
+        return 0
+
+    def report(self, double now, *, bint all_of_it=False):
+        """See lanes.Downlink.report."""
+        cdef int64_t at_least = 1 if all_of_it else self.owe_at
+        cdef list links = [], totals = [], owing
+        cdef Lane lane
+        owing, self.owing = list(self.lanes) if all_of_it else self.owing, []
+        for number in owing:
+            lane = self.lanes.get(number)
+            if lane is None:
+                continue
+            if lane.drained != lane.given and lane.given - lane.reported >= at_least:
+                lane.look(now)
+            if lane.drained - lane.reported >= at_least:
+                lane.reported = lane.drained
+                links.append(number)
+                totals.append(<uint32_t> lane.drained)
+            lane.owes = False
+            self.see(number, lane)
+        return links, totals
 
     cdef bint may_pass(self, bytes frame) noexcept:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
@@ -402,10 +428,6 @@ def by_room(bytes run not None, uint64_t high, dict rooms not None):
 cdef class UpRun(Buffer):
     """See packing.UpRun."""
 
-    cdef readonly Py_ssize_t frames
-    cdef Py_ssize_t holes
-    cdef Py_ssize_t at
-
     @property
     def size(self):
         """See packing.UpRun.size."""
@@ -413,14 +435,13 @@ cdef class UpRun(Buffer):
 
     def append(self, uint32_t link, bytes frame not None):
         """See packing.UpRun.append."""
-        self.add(link, frame)
+        self.add(link, PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame))
 
-    cdef int add(self, uint32_t link, bytes frame) except -1:
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+    cdef int add(self, uint32_t link, const char* frame, Py_ssize_t size) except -1:
         cdef char* out = self.more(UP_START + size)
         put_u32(out, link)
         put_u32(out + 4, <uint32_t> size)
-        memcpy(out + UP_START, PyBytes_AS_STRING(frame), size)
+        memcpy(out + UP_START, frame, size)
         self.frames += 1
         return 0
 
@@ -478,18 +499,16 @@ cdef class UpRun(Buffer):
 cdef class UpQueue:
     """See packing.UpQueue."""
 
-    cdef public UpRun run
-    cdef public Py_ssize_t room
-    cdef public Py_ssize_t size
-
-    def push(self, link, bytes frame not None):
+    def push(self, uint32_t link, bytes frame not None):
         """See packing.UpQueue.push."""
-        cdef Py_ssize_t size = UP_START + PyBytes_GET_SIZE(frame)
-        if self.run is None or size > self.room:
-            return self.overflow(link, frame)
-        self.run.add(link, frame)
-        self.room -= size
-        self.size += size
+        return self.put(link, PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame))
+
+    cdef bint put(self, uint32_t link, const char* frame, Py_ssize_t size) except -1:
+        if self.run is None or UP_START + size > self.room:
+            return self.overflow(link, PyBytes_FromStringAndSize(frame, size))
+        self.run.add(link, frame, size)
+        self.room -= UP_START + size
+        self.size += UP_START + size
         return True
 
     def overflow(self, link, frame):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, overload
 
+from playhall.engine.fields import FloatType, IntType, QuantisedType
 from playhall.engine.interest import EVERYWHERE, Interest, is_number, memory_of
-from playhall.engine.kinds import Entity
+from playhall.engine.kinds import Entity, spec_of
+from playhall.engine.schema import Schema
 
-__all__ = ["grid"]
+__all__ = ["DeclaredGrid", "RangeGrid", "declared_grid", "grid"]
 
 Dims: TypeAlias = Literal["xy", "xz", "xyz"]
 Point: TypeAlias = "Sequence[float]"
@@ -91,7 +95,7 @@ def grid(
         raise TypeError(f"grid: around is a kind, or a function of room and conn, not {around!r}")
     placing = _Placing(dims, position, None if kinds is None else _checked_kinds(kinds))
     if range is not None:
-        return _RangeGrid(cell_size, around, placing, prefix, range, margin)
+        return RangeGrid(cell_size, around, placing, prefix, range, margin)
     assert radius is not None
     return _RadiusGrid(cell_size, around, placing, prefix, radius)
 
@@ -117,7 +121,7 @@ class _Placing:
     """Where entities are: finds the place of each, on the axes of the grid."""
 
     def __init__(self, dims: str, position: Position | None, kinds: tuple[type[Entity], ...] | None) -> None:
-        self._axes = dims
+        self.axes = dims
         # At least two axes, so that it gives a tuple.
         self._read = attrgetter(*dims)
         self._indices = tuple("xyz".index(axis) for axis in dims)
@@ -128,6 +132,29 @@ class _Placing:
         """Whether the grid is for such an entity."""
         return self._kinds is None or isinstance(entity, self._kinds)
 
+    def takes_kind(self, kind: type[Entity]) -> bool:
+        return self._kinds is None or issubclass(kind, self._kinds)
+
+    @property
+    def has_position(self) -> bool:
+        """Whether room code says where entities are."""
+        return self._position is not None
+
+    def fields_of(self, kind: type[Entity]) -> tuple[int, ...] | None:
+        """Return the fields that say where an entity of a kind is; none if there are none. None: what says so
+        is no number field.
+        """
+        spec = spec_of(kind)
+        named = [spec.by_name.get(axis) for axis in self.axes if hasattr(kind, axis)]
+        numbers = [
+            field.index
+            for field in named
+            if field is not None and isinstance(field.type, IntType | FloatType | QuantisedType)
+        ]
+        if len(numbers) < len(named):
+            return None
+        return tuple(numbers) if len(numbers) == len(self.axes) else ()
+
     def place(self, room: Any, entity: Entity) -> _Place | None:
         """Return where an entity is; None: it has no position. The place may be none: see `_is_finite`."""
         if self._position is not None:
@@ -136,7 +163,7 @@ class _Placing:
         try:
             values = self._read(entity)
         except AttributeError:
-            if all(hasattr(type(entity), axis) for axis in self._axes):
+            if all(hasattr(type(entity), axis) for axis in self.axes):
                 raise  # the kind has them, and what is wrong is within
             return None
         return _numbers(values, entity.kind) if None not in values else None
@@ -149,10 +176,10 @@ class _Placing:
             or not hasattr(point, "__getitem__")
         ):
             raise TypeError(f"{what} must return a point or None, not {point!r}")
-        if len(point) == len(self._axes):
+        if len(point) == len(self.axes):
             return _numbers(point, what)
         if len(point) != 3:
-            raise ValueError(f"{what} must return {len(self._axes)} numbers, or x, y and z, not {point!r}")
+            raise ValueError(f"{what} must return {len(self.axes)} numbers, or x, y and z, not {point!r}")
         return _numbers([point[index] for index in self._indices], what)
 
 
@@ -240,7 +267,9 @@ class _RadiusGrid(_Grid):
         yield from _square(cell, self._radius)
 
 
-class _RangeGrid(_Grid):
+class RangeGrid(_Grid):
+    """What is near. Its cells are there to find that fast: what it shows depends on distances alone."""
+
     def __init__(
         self,
         cell_size: float,
@@ -251,13 +280,31 @@ class _RangeGrid(_Grid):
         margin: float,
     ) -> None:
         super().__init__(cell_size, around, placing, prefix)
-        self._range = float(range)
+        self._margin = float(margin) > 0
         self._reach = float(range) + float(margin)
+        # Of squares, as distances are compared: so that it is the same wherever it is worked out.
+        self._near, self._far = _square_of(float(range)), _square_of(self._reach)
+
+    @property
+    def most_keys(self) -> float:
+        """At most how many keys a connection subscribes to."""
+        return 1 + (2 * self._reach / self._size + 4) ** len(self._placing.axes)
 
     def _cells_around(self, point: _Place) -> Iterator[tuple[int, ...]]:
         # A little beyond the reach, lest rounding hide what is just within; `sees` is exact.
         slack = min(4 * math.ulp(self._reach + max(map(abs, point))), self._size)
         yield from _overlapped(point, self._reach + slack, self._size)
+
+    def _find_point(self, room: Any, conn: Any) -> _Place | None:
+        point = super()._find_point(room, conn)
+        if point is None:
+            return None
+        # So far out that cells have no numbers is nowhere.
+        return point if _is_finite(tuple(2 * (abs(x) + self._reach) / self._size for x in point)) else None
+
+    def takes(self, entity: Entity) -> bool:
+        """Whether the grid is for such an entity."""
+        return self._placing.takes(entity)
 
     def sees(self, room: Any, conn: Any, entity: Entity) -> bool:
         if not self._placing.takes(entity):
@@ -267,14 +314,14 @@ class _RangeGrid(_Grid):
             return True
         point = self._point(room, conn)
         # From and to nowhere the distance is NaN or infinite, and that is never near.
-        return point is not None and self._is_near(conn, entity, math.dist(point, place))
+        return point is not None and self._is_near(conn, entity, _distance_2(point, place))
 
-    def _is_near(self, conn: Any, entity: Entity, distance: float) -> bool:
-        if self._reach == self._range:
-            return distance <= self._range
+    def _is_near(self, conn: Any, entity: Entity, distance_2: float) -> bool:
+        if not self._margin:
+            return distance_2 <= self._near
         memory = memory_of(conn)
-        seen = distance <= self._range or (
-            distance <= self._reach and memory.before.get(self, {}).get(entity.id) is entity
+        seen = distance_2 <= self._near or (
+            distance_2 <= self._far and memory.before.get(self, {}).get(entity.id) is entity
         )
         if memory.looking:
             shown = memory.shown.setdefault(self, {})
@@ -283,6 +330,79 @@ class _RangeGrid(_Grid):
             else:
                 shown.pop(entity.id, None)
         return seen
+
+    def declared(self, schema: Schema[Any, Any]) -> DeclaredGrid | None:
+        """Return what the grid says of a schema's kinds, if room code has no part in that."""
+        around = self._around
+        if self._placing.has_position or not isinstance(around, type):
+            return None
+        if around not in schema.entities and not spec_of(around).abstract:
+            return None  # which is an error when it is asked for
+        taken: set[int] = set()
+        eyes: set[int] = set()
+        axes: dict[int, tuple[int, ...]] = {}
+        for number, kind in enumerate(schema.entities):
+            takes, eye = self._placing.takes_kind(kind), issubclass(kind, around)
+            if not (takes or eye):
+                continue
+            found = self._placing.fields_of(kind)
+            if found is None:
+                return None
+            axes[number] = found
+            if takes:
+                taken.add(number)
+            if eye:
+                eyes.add(number)
+        return DeclaredGrid(
+            len(self._placing.axes),
+            self._size,
+            self._reach,
+            self._near,
+            self._far,
+            self._margin,
+            axes,
+            frozenset(taken),
+            frozenset(eyes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredGrid:
+    """A range grid in which room code has no part: entities stand where their fields say, and a player looks
+    from the first entity it has of some kinds.
+
+    `near` and `far` are squares: of the range, and of `reach`, up to which stays what was shown (`margin`).
+    `fields` has by number of kind the fields of its axes; none where it has no position. Of those kinds
+    `taken` are shown, and `eyes` are looked from.
+    """
+
+    dims: int
+    cell_size: float
+    reach: float
+    near: float
+    far: float
+    margin: bool
+    fields: Mapping[int, tuple[int, ...]]
+    taken: frozenset[int]
+    eyes: frozenset[int]
+
+
+def declared_grid(interest: Interest, schema: Schema[Any, Any]) -> DeclaredGrid | None:
+    """Return what an interest declares, if it is a range grid in which room code has no part."""
+    return interest.declared(schema) if type(interest) is RangeGrid else None
+
+
+def _square_of(length: float) -> float:
+    """Its square, if that is not too large for a number: then what is nowhere is beyond it all the same."""
+    return min(length * length, sys.float_info.max)
+
+
+def _distance_2(point: _Place, place: _Place) -> float:
+    dx, dy = point[0] - place[0], point[1] - place[1]
+    if len(point) == 2:
+        return dx * dx + dy * dy
+    dz = point[2] - place[2]
+    return dx * dx + dy * dy + dz * dz
 
 
 def _square(cell: tuple[int, ...], radius: int) -> Iterator[tuple[int, ...]]:

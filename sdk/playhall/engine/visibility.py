@@ -7,7 +7,8 @@ every joined connection is looked at at each flush:
 - At a join, the joiner wholly, and the others for what has changed. What moves with the others themselves
   (their keys, their limit) is found at the tick: many joins in one tick cost no more than they change.
 
-What an entity's keys are is asked when it has changed, and kept (`Keyed`).
+What an entity's keys are is asked when it has changed, and kept (`Keyed`). Where interest is range grids in
+which room code has no part, the native engine asks nothing and looks at the tables (`grid_look`).
 
 Beside interest a connection sees shared state, presence (as far as `sees_presence` lets it) and what its
 player owns. Interest is never asked of these.
@@ -29,14 +30,15 @@ from playhall.engine.asking import (
 )
 from playhall.engine.backend import Flush, Tracked, Tracker
 from playhall.engine.budget import Budget
-from playhall.engine.fanout import Link, Sight
+from playhall.engine.fanout import Link, Look, Sight, grid_look
+from playhall.engine.grids import RangeGrid, declared_grid
 from playhall.engine.interest import EVERYWHERE, Interest, Key, memory_of, parts_of
 from playhall.engine.keyed import Keyed
 from playhall.engine.links import LinkState
 from playhall.engine.outputs import LogOut, Output
 from playhall.engine.presence import PresenceBook, PresenceEntry
 from playhall.engine.room import Room
-from playhall.engine.schema import SHARED_ID
+from playhall.engine.schema import SHARED_ID, Schema
 from playhall.engine.tracking import Scope
 
 __all__ = ["MAX_KEYS", "MAX_VISIBLE", "Visibility", "VisibilityError"]
@@ -76,6 +78,11 @@ class Visibility:
         self._interest = interest or _Everyone()
         self._parts = parts_of(self._interest)
         self._hides = [type(part).sees is not Interest.sees for part in self._parts]
+        # What these show depends on nothing but distances, also where keys are as they were at the last tick.
+        self._exact = [
+            part if isinstance(part, RangeGrid) and part.most_keys <= MAX_KEYS else None
+            for part in self._parts
+        ]
         self._hides_presence = type(room).sees_presence is not Room.sees_presence
         # None while the room hides nothing.
         self._keyed: Keyed | None = None
@@ -84,6 +91,7 @@ class Visibility:
         self._same = False
         self._common: dict[int, Tracked] = {}
         self._entries: list[tuple[Tracked, PresenceEntry]] = []
+        self._declared = self._declared_look()
 
     def look(self, links: Iterable[Link], flush: Flush | None, *, tick: bool) -> bool:
         """Find what each joined link sees, and put it in its view.
@@ -94,6 +102,10 @@ class Visibility:
         if not (self._asks or self._hides_presence or _size(self._tracker.public) > MAX_VISIBLE):
             self._show_all(links)
             return False
+        if self._declared is not None:
+            if self._interest.limit is None:
+                return self._declared.look(list(links), flush, tick=tick)
+            self._declared, tick = None, True  # a limit has come, and what was found is not known here
         keyed = self._keep_keys(flush)
         self._prepare()
         self._same = not (self._asks or self._hides_presence or _moves(flush))
@@ -107,6 +119,22 @@ class Visibility:
             error = RuntimeError("interest, priorities and sees_presence are to look, and changed the room")
             raise VisibilityError("interest", error)
         return found
+
+    def _declared_look(self) -> Look | None:
+        """Return what looks where nothing has to be asked, if that is so and this engine has it."""
+        schema: Schema[Any, Any] = self._room.schema
+        grids = [declared_grid(part, schema) for part in self._parts]
+        declared = [found for found in grids if found is not None]
+        keys = sum(part.most_keys for part in self._parts if isinstance(part, RangeGrid))
+        if len(declared) < len(grids) or keys > MAX_KEYS or self._hides_presence:
+            return None
+        return grid_look(
+            self._tracker,
+            declared,
+            schema.state_number,
+            MAX_VISIBLE,
+            lambda link: self._log("room.too_many_visible", link, MAX_VISIBLE),
+        )
 
     def _show_all(self, links: Iterable[Link]) -> None:
         if self._keyed is not None:
@@ -212,10 +240,10 @@ class Visibility:
             return True
         found = False
         # Every part is asked, since each remembers what it showed.
-        for part, hides, subscriptions, keys in zip(
-            self._parts, self._hides, sight.subscriptions, keyed.keys(tracked.id), strict=True
+        for part, exact, hides, subscriptions, keys in zip(
+            self._parts, self._exact, self._hides, sight.subscriptions, keyed.keys(tracked.id), strict=True
         ):
-            if not subscriptions.isdisjoint(keys):
+            if exact.takes(tracked.entity) if exact else not subscriptions.isdisjoint(keys):
                 passing = ask_passing(self._room, part, link, {tracked.id: tracked}) if hides else True
                 found = bool(passing) or found
         if tracked.owner == link.player:

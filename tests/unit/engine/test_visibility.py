@@ -888,3 +888,16 @@ def test_a_room_that_is_to_hibernate_by_what_looks_does_so_after_the_flush(asked
         assert client.replica.of_kind(Board)[0] == {"moves": 1}
         assert client.log[-2:] == ["update", "close"]
     assert driver.stopped is None
+
+
+def test_who_had_no_credit_is_told_at_a_tick_at_which_nothing_changes() -> None:
+    driver = room_with(Asked())
+    dot = driver.room.entities.add(Dot())
+    ann = driver.join("ann")
+    driver.tick()
+    driver.core.hold(ann.link, True, driver.now)
+    dot.x = 5
+    driver.tick()
+    driver.core.hold(ann.link, False, driver.now)
+    driver.tick()
+    assert told(ann) == [Change(dot.id, {0: 5.0})]

@@ -37,16 +37,15 @@ cdef inline uint64_t word_of(RowSet rows, uint32_t number, uint32_t word) noexce
 
 cdef class Sight:
     cdef RowSet visible
-    cdef RowSet shown  # what a grid with a margin showed at the look before
     cdef int state_kind  # number of shared state, once it was seen; -1
     cdef public set found
     cdef public list subscriptions
     cdef public bint too_many_keys, too_many_visible
-    # Of a grid: where the link looked from, and what it looks from.
-    cdef double[3] point
-    cdef bint placed
-    cdef Tracked around
-    cdef uint64_t around_checked
+    # Of declared grids: by grid, what it showed at the look before if it has a margin; and what the player
+    # owns, as it was found in `owned_epoch`.
+    cdef list shown
+    cdef object owned
+    cdef uint64_t owned_epoch
 
 
 cdef class View:

@@ -291,7 +291,7 @@ cdef class Link:
 cdef class Sight:
     def __cinit__(self):
         self.visible = RowSet()
-        self.shown = RowSet()
+        self.state_kind = -1
         self.found = set()
         self.subscriptions = []
 

@@ -58,7 +58,7 @@ __all__ = [
 
 SLICE_ROWS = 200
 SLICE_CHUNKS = 8
-FILE_ROWS = 16_384
+FILE_ROWS = 65_536
 FILE_BYTES = 16 * 1024 * 1024
 """So many records or bytes of them are written in runs before they are filed."""
 FILE_SLICE = 1_000

@@ -19,7 +19,7 @@ MAX_DEPTH = 512
 MAX_SAFE_INT = 2**53 - 1
 
 _SCALARS = frozenset((type(None), bool, str))
-_LONG_DIGITS = re.compile(rb"[0-9]{16}")
+_LONG_DIGITS = re.compile(rb"(?<![0-9.])[0-9]{16}")  # digits behind a point may be as many as there are
 
 
 def encode(value: object) -> bytes:

@@ -541,13 +541,15 @@ cdef class HookStack:
 cdef inline bint is_plain_json(const uint8_t* data, Py_ssize_t size) noexcept nogil:
     """Whether a JSON text has neither numbers of which a browser may change, nor many brackets."""
     cdef Py_ssize_t n, digits = 0, brackets = 0
+    cdef bint behind_point = False
     for n in range(size):
         if 48 <= data[n] <= 57:
             digits += 1
-            if digits == LONG_DIGITS:
+            if digits == LONG_DIGITS and not behind_point:
                 return False
         else:
             digits = 0
+            behind_point = data[n] == 46
             brackets += data[n] == 91 or data[n] == 123
     return brackets <= MOST_DEPTH
 

@@ -10,6 +10,7 @@ PEERS := benchmarks/peers
 PYTHON_READY := .venv/ready.stamp
 WEB_READY := $(if $(wildcard $(WEB)/package-lock.json),$(WEB)/node_modules/ready.stamp)
 NATIVE := sdk/playhall/engine/native
+SOCKETS := sdk/playhall/sockets
 NATIVE_READY := $(if $(PLAYHALL_PURE),,.venv/native.stamp)
 READY := $(PYTHON_READY) $(NATIVE_READY) $(WEB_READY)
 
@@ -84,7 +85,7 @@ $(PYTHON_READY): uv.lock pyproject.toml sdk/pyproject.toml $(wildcard services/*
 	@touch $@
 
 # Without a compiler everything works, slower: the engine is the pure one then.
-.venv/native.stamp: $(PYTHON_READY) sdk/build_native.py $(wildcard $(NATIVE)/*.pyx $(NATIVE)/*.pxd $(NATIVE)/*.h)
+.venv/native.stamp: $(PYTHON_READY) sdk/build_native.py $(wildcard $(NATIVE)/*.pyx $(NATIVE)/*.pxd $(NATIVE)/*.h $(SOCKETS)/*.pyx)
 	@if command -v $${CC:-cc} >/dev/null; then $(BIN)/python sdk/build_native.py >.venv/native.log 2>&1 || \
 	  { tail -n 30 .venv/native.log >&2; echo "make: the native engine could not be built (see above, and .venv/native.log)." >&2; exit 1; }; \
 	else echo "make: no C compiler, so the engine is the slower pure one. On Debian and Ubuntu: apt-get install gcc" >&2; fi

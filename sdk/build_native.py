@@ -1,4 +1,4 @@
-"""Builds the native engine: every `.pyx` of playhall/engine/native, by Cython and a C compiler.
+"""Builds the native engine, and sockets: every `.pyx` of playhall, by Cython and a C compiler.
 
     python build_native.py            in place, as an editable install needs it
     python build_native.py FOLDER     into a folder, leaving what is in place as it is
@@ -20,6 +20,7 @@ from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
 NATIVE = Path("playhall/engine/native")
+SOCKETS = Path("playhall/sockets")
 _DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -38,6 +39,8 @@ def build(target: Path | None = None) -> list[Path]:
     """
     made_in = "build/native" if target is None else str(target.absolute() / "build")
     os.chdir(HERE)
+    # epoll is Linux's.
+    sources = [*NATIVE.glob("*.pyx"), *(SOCKETS.glob("*.pyx") if sys.platform == "linux" else ())]
     extra = shlex.split(os.environ.get("PLAYHALL_NATIVE_CFLAGS", ""))
     extensions = [
         Extension(
@@ -47,7 +50,7 @@ def build(target: Path | None = None) -> list[Path]:
             extra_link_args=extra,
             depends=[str(path) for path in sorted(NATIVE.glob("*.p[xy]d")) + sorted(NATIVE.glob("*.h"))],
         )
-        for source in sorted(NATIVE.glob("*.pyx"))
+        for source in sorted(sources)
     ]
     made = cythonize(
         extensions, build_dir=made_in, compiler_directives=_DIRECTIVES, nthreads=os.cpu_count() or 1

@@ -46,8 +46,9 @@ class Wire:
     sent: list[bytes] = field(default_factory=list)
     closes: list[tuple[int, str]] = field(default_factory=list)
 
-    def send(self, frame: bytes) -> None:
+    def write(self, frame: bytes) -> int:
         self.sent.append(frame)
+        return 0
 
     def close(self, code: int, reason: str) -> None:
         self.closes.append((code, reason))

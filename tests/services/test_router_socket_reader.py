@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 from collections.abc import AsyncIterator
 
@@ -11,12 +10,13 @@ import pytest
 import pytest_asyncio
 
 from playhall.engine.backend import Intake
+from playhall.sockets import CAN_POLL
 from playhall_router.socket_reader import BUSY_READS, SocketReader
 from tests.support.players import eventually
 
 pytestmark = [
     pytest.mark.asyncio,
-    pytest.mark.skipif(not hasattr(select, "epoll"), reason="there is no epoll: transports read"),
+    pytest.mark.skipif(not CAN_POLL, reason="there is no epoll: transports read"),
 ]
 
 DEADLINE_S = 10.0
@@ -84,7 +84,7 @@ class Stand:
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
         transport, stream = await loop.create_connection(lambda: Stream(self.intake), sock=ours)
-        self.reader.add(transport, stream.buffer_updated)
+        self.reader.add(transport, stream)
         self.sockets.append(theirs)
         return theirs, stream
 

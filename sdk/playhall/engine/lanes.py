@@ -23,26 +23,24 @@ _TOTAL_MASK = (1 << 32) - 1
 class Lane:
     """One client's way out.
 
-    `send` puts a frame on the socket, `buffered` is what waits there in this process. `offer` is called with
-    a frame that does not go straight through, whether it may be lost, and the time; `waits` when something
-    waits behind a frame that did; `look` when it matters what of it has drained by now.
+    `write` puts a frame on the socket, and says how many bytes wait in this process then. `offer` is called
+    with a frame that does not go straight through, whether it may be lost, and the time; `waits` when
+    something waits behind a frame that did; `look` when it matters what of it has drained by now.
     """
 
     __slots__ = (
-        "buffered", "busy", "drained", "generation", "given", "held", "live", "look", "offer", "owes",
-        "progress_at", "reported", "send", "spare", "waits",
+        "busy", "drained", "generation", "given", "held", "live", "look", "offer", "owes", "progress_at",
+        "reported", "spare", "waits", "write",
     )  # fmt: skip
 
     def __init__(
         self,
-        send: Callable[[bytes], object],
-        buffered: Callable[[], int],
+        write: Callable[[bytes], int],
         offer: Callable[[bytes, bool, float], object],
         waits: Callable[[], object],
         look: Callable[[float], object],
     ) -> None:
-        self.send = send
-        self.buffered = buffered
+        self.write = write
         self.offer = offer
         self.waits = waits
         self.look = look
@@ -140,8 +138,7 @@ def _pass(lane: Lane, frame: bytes, unreliable: bool, now: float) -> None:
         lane.progress_at = now
     lane.given += len(frame)
     lane.spare -= len(frame) + HEADER_BYTES
-    lane.send(frame)
-    if lane.buffered():
+    if lane.write(frame):
         lane.busy = True
         lane.waits()
     elif lane.spare >= 0:

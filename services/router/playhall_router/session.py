@@ -89,7 +89,7 @@ class Session:
         self._stream: AttachStream | None = None
         self._owner = owner
         self._connected_at_ms = connected_at_ms
-        self.lane = Lane(wire.send, wire.buffered, self.deliver, self._waits, self._look)
+        self.lane = Lane(wire.write, self.deliver, self._waits, self._look)
         """See attach.Client."""
         self._outbound = Outbound(self.lane, now)
         self._over = False
@@ -314,8 +314,8 @@ class Session:
 
     def _put(self, frame: bytes) -> None:
         self.lane.spare -= len(frame) + HEADER_BYTES
-        self.wire.send(frame)
-        if self._buffered():
+        if self.wire.write(frame):
+            self.lane.busy = True
             self._owner.slow(self)
 
     def _waits(self) -> None:

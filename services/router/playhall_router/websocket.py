@@ -17,6 +17,7 @@ from typing import cast
 import picows
 
 from playhall.engine.backend import Intake
+from playhall.sockets import CAN_POLL, Port
 from playhall_common import logs
 from playhall_common.address import join_host_port, split_host_port
 from playhall_router.client_address import client_address
@@ -47,7 +48,7 @@ class WebSocketServer:
         self._router = router
         self._proxies = trusted_proxies
         self._intake = Intake(MAX_FRAME_BYTES, asyncio.get_running_loop().time)
-        self._sockets = SocketReader(self._intake) if SocketReader.works() else None
+        self._sockets = SocketReader(self._intake) if CAN_POLL else None
         if self._sockets is not None:
             router.rooms.read_first = self._sockets.read_now
         self._server: asyncio.Server | None = None
@@ -91,7 +92,7 @@ class WebSocketServer:
         guard = FrameGuard(inner, self._intake, session.connection.gate, session, on_lost)
         below.set_protocol(guard)
         if sockets is not None:
-            sockets.add(below, guard.buffer_updated)
+            sockets.add(below, guard)
 
 
 def _refuse(status: HTTPStatus, body: bytes) -> picows.WSUpgradeResponseWithListener:
@@ -118,7 +119,8 @@ class _Listener(picows.WSListener):
         self._closing = False
         self.address = ""
         self.origin = ""
-        self.send: Callable[[bytes], object] = _send_nowhere
+        self._port: Port | None = None
+        self.write: Callable[[bytes], int] = _write_nowhere
         self.buffered: Callable[[], int] = _nothing
 
     # From picows.
@@ -135,7 +137,7 @@ class _Listener(picows.WSListener):
         self.origin = headers.get("Origin", "")
         # Called for every frame, and so without a method in between. They do nothing on a transport that is
         # closing or gone.
-        self.send = partial(transport.send, picows.WSMsgType.BINARY)
+        self.write = self._port = Port(transport, below, self._fd)
         self.buffered = below.get_write_buffer_size
         session = self._session = self._router.open(self)
         self._guard(below, session)
@@ -151,7 +153,9 @@ class _Listener(picows.WSListener):
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
         self._transport = None
-        self.send = _send_nowhere
+        self.write = _write_nowhere
+        if self._port is not None:
+            self._port.close()
         if self._session is not None:
             self._session.disconnected(self._loop.time())
             self._session = None
@@ -185,8 +189,9 @@ class _Listener(picows.WSListener):
         return _unsent(self._fd) if self._transport is not None else 0
 
 
-def _send_nowhere(_frame: bytes) -> None:
-    """Nobody is connected yet."""
+def _write_nowhere(_frame: bytes) -> int:
+    """Nobody is connected yet, or any more."""
+    return 0
 
 
 def _nothing() -> int:

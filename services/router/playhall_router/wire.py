@@ -18,8 +18,8 @@ class Wire(Protocol):
     def origin(self) -> str:
         """The Origin header; empty where there was none."""
 
-    def send(self, frame: bytes, /) -> object:
-        """Send a frame, in order."""
+    def write(self, frame: bytes, /) -> int:
+        """Send a frame, in order. Returns how many bytes wait in this process then."""
 
     def close(self, code: int, reason: str) -> None:
         """Close it, after what was sent."""

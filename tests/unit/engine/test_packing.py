@@ -136,16 +136,14 @@ class Wire:
         self.number = number
         self.full = full
         self.at = 0
-        self.lane = twin.Lane(self.send, self.buffered, self.offer, self.waits, self.look)
+        self.lane = twin.Lane(self.write, self.offer, self.waits, self.look)
         self.lane.generation = generation
         self.lane.live = True
         self.lane.spare = 100
 
-    def send(self, frame: bytes) -> None:
+    def write(self, frame: bytes) -> int:
         self.events.append((self.number, "sent", frame))
         self.at += 1
-
-    def buffered(self) -> int:
         return self.full[self.at % len(self.full)] if self.full else 0
 
     def offer(self, frame: bytes, unreliable: bool, now: float) -> None:
@@ -214,9 +212,8 @@ def test_the_client_decides_while_something_waits_or_the_kernel_is_to_be_asked(t
 
 @each_packing
 def test_what_went_out_whole_has_drained_and_much_of_it_is_reported(twin: Any) -> None:
-    sent: list[bytes] = []
     looked: list[float] = []
-    lane = twin.Lane(sent.append, lambda: 0, pytest.fail, pytest.fail, looked.append)
+    lane = twin.Lane(lambda frame: 0, pytest.fail, pytest.fail, looked.append)
     lane.generation, lane.live, lane.spare, lane.drained = 7, True, 80, 0
     downlink = twin.Downlink(LIMITS, 60)
     downlink.lanes[4] = lane
@@ -235,7 +232,7 @@ def test_what_went_out_whole_has_drained_and_much_of_it_is_reported(twin: Any) -
 
 @each_packing
 def test_a_lane_with_much_on_its_way_owes_on(twin: Any) -> None:
-    lane = twin.Lane(pytest.fail, lambda: 0, lambda *_: None, pytest.fail, lambda now: None)
+    lane = twin.Lane(pytest.fail, lambda *_: None, pytest.fail, lambda now: None)
     lane.generation, lane.busy, lane.given = 7, True, 100
     downlink = twin.Downlink(LIMITS, 60)
     downlink.lanes[4] = lane

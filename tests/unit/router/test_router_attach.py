@@ -37,10 +37,11 @@ class FakeClient:
     drained_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.lane = Lane(self.send, lambda: 0, self.offer, lambda: None, self.look)
+        self.lane = Lane(self.write, self.offer, lambda: None, self.look)
 
-    def send(self, frame: bytes) -> None:
+    def write(self, frame: bytes) -> int:
         self.got.append((frame, False))
+        return 0
 
     def offer(self, frame: bytes, unreliable: bool, now: float) -> None:
         self.got.append((frame, unreliable))

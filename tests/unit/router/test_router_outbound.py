@@ -16,7 +16,7 @@ class Metered(Outbound):
     """A way out whose credit is told at once."""
 
     def __init__(self) -> None:
-        self.lane = Lane(lambda frame: None, lambda: 0, lambda *_: None, lambda: None, lambda now: None)
+        self.lane = Lane(lambda frame: 0, lambda *_: None, lambda: None, lambda now: None)
         super().__init__(self.lane, 0.0)
 
     def credit(self) -> int | None:

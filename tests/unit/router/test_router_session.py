@@ -37,8 +37,9 @@ class FakeWire:
     asked: int = 0
     """How often for what is in the kernel."""
 
-    def send(self, frame: bytes) -> None:
+    def write(self, frame: bytes) -> int:
         self.sent.append(frame)
+        return self.in_process
 
     def close(self, code: int, reason: str) -> None:
         self.closes.append((code, reason))

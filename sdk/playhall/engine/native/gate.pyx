@@ -7,7 +7,6 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from playhall.engine.native.packing cimport UpQueue
 
 cdef enum:
     FORWARD = 0
@@ -29,12 +28,6 @@ cdef double WHOLE = 1.0 - 1e-6
 cdef class Rules:
     """See gate.Rules."""
 
-    cdef Py_ssize_t limits[256]  # -1: no client sends it
-    cdef unsigned char traits[256]
-    cdef double messages_per_s
-    cdef double bytes_per_s
-    cdef double bytes_at_once
-
     def __init__(self, limits, *, control, steady, free, messages_per_s, bytes_per_s, bytes_at_once):
         cdef int kind
         for kind in range(256):
@@ -44,13 +37,6 @@ cdef class Rules:
             )
         self.messages_per_s = messages_per_s
         self.bytes_per_s, self.bytes_at_once = bytes_per_s, bytes_at_once
-
-
-cdef struct Bucket:
-    double rate
-    double at_once
-    double tokens
-    double at
 
 
 cdef Bucket full(double rate, double at_once, double now) noexcept:
@@ -72,15 +58,6 @@ cdef bint take(Bucket* bucket, double now, double cost) noexcept:
 @cython.final
 cdef class Gate:
     """See gate.Gate."""
-
-    cdef public bint open
-    cdef public double heard_at
-    cdef public UpQueue queue
-    cdef public uint32_t link
-    cdef Rules rules
-    cdef Bucket messages
-    cdef Bucket steady
-    cdef Bucket volume
 
     def __init__(self, Rules rules not None, double steady_per_s, double now):
         self.heard_at, self.rules = now, rules
@@ -135,11 +112,6 @@ cdef enum:
 @cython.final
 cdef class HeaderScanner:
     """See wsheaders.HeaderScanner."""
-
-    cdef uint64_t limit
-    cdef uint64_t skip
-    cdef int have  # bytes of a header that is not whole
-    cdef unsigned char header[10]
 
     def __init__(self, uint64_t limit):
         self.limit = limit
@@ -224,11 +196,6 @@ cdef void unmask(unsigned char* payload, Py_ssize_t size, const unsigned char* m
 cdef class Intake:
     """See wsheaders.Intake."""
 
-    cdef readonly object buffer
-    cdef readonly object clock
-    cdef readonly uint64_t limit
-    cdef bytearray store
-
     def __init__(self, uint64_t limit, clock):
         self.store = bytearray(READ_BYTES)
         self.buffer, self.clock, self.limit = memoryview(self.store), clock, limit
@@ -236,14 +203,6 @@ cdef class Intake:
 
 cdef class Guard:
     """See wsheaders.Guard."""
-
-    cdef HeaderScanner scanner
-    cdef object inner_buffer
-    cdef object inner_updated
-    cdef Intake intake
-    cdef Gate gate
-    cdef object reader
-    cdef bint open
 
     def __init__(self, inner, Intake intake not None, Gate gate not None, reader):
         self.scanner = HeaderScanner(intake.limit)
@@ -257,22 +216,25 @@ cdef class Guard:
 
     def buffer_updated(self, Py_ssize_t nbytes, /):
         """See wsheaders.Guard.buffer_updated."""
-        cdef double now = self.intake.clock()
+        self.feed(nbytes, self.intake.clock())
+
+    cdef int feed(self, Py_ssize_t size, double now) except -1:
         cdef unsigned char* data = <unsigned char*> PyByteArray_AS_STRING(self.intake.store)
         cdef Py_ssize_t taken, end, at = 0
-        if nbytes > READ_BYTES:
+        if size > READ_BYTES:
             raise ValueError("there are not so many bytes")
-        while at < nbytes and self.open:
+        while at < size and self.open:
             if self.scanner.between():
-                taken = self.take(data + at, nbytes - at, now)
+                taken = self.take(data + at, size - at, now)
                 if taken:
                     at += taken
                     continue
-            end = self.scanner.follow(data, at, nbytes, &self.open)
+            end = self.scanner.follow(data, at, size, &self.open)
             self.hand_on(data + at, end - at)
             at = end
             if not self.open:
                 self.reader.oversized(now)
+        return 0
 
     cdef Py_ssize_t take(self, unsigned char* data, Py_ssize_t length, double now) except -1:
         """See wsheaders.Guard._take."""

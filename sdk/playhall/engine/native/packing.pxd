@@ -26,3 +26,7 @@ cdef class UpQueue:
     cdef public Py_ssize_t size
 
     cdef bint put(self, uint32_t link, const char* frame, Py_ssize_t size) except -1
+
+
+cdef class Port:
+    cdef Py_ssize_t write(self, unsigned char* frame, Py_ssize_t size) except -1

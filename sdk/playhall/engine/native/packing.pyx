@@ -252,12 +252,20 @@ def reliable_only(bytes run not None):
 
 # Down, at the router.
 
+cdef class Port:
+    """A lane's `write` that takes a frame as it lies in memory."""
+
+    cdef Py_ssize_t write(self, unsigned char* frame, Py_ssize_t size) except -1:
+        """See lanes.Lane. The WEBSOCKET_HEADER bytes before the frame are the port's, for a header."""
+        raise NotImplementedError
+
+
 @cython.final
 cdef class Lane:
     """See lanes.Lane."""
 
-    cdef public object send
-    cdef public object buffered
+    cdef Port port
+    cdef object write
     cdef public object offer
     cdef public object waits
     cdef public object look
@@ -272,22 +280,26 @@ cdef class Lane:
     cdef public int64_t spare
     cdef public double progress_at
 
-    def __init__(self, send, buffered, offer, waits, look):
-        self.send, self.buffered, self.offer, self.waits, self.look = send, buffered, offer, waits, look
+    def __init__(self, write, offer, waits, look):
+        self.port = write if isinstance(write, Port) else None
+        self.write, self.offer, self.waits, self.look = write, offer, waits, look
         self.spare = -1
 
-    cdef int put(self, bytes frame, bint unreliable, double now) except -1:
-        """Send a frame, or let the client decide."""
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+    cdef int put(self, unsigned char* frame, Py_ssize_t size, bint unreliable, double now) except -1:
+        """Send a frame, which a port may write before, or let the client decide."""
+        cdef Py_ssize_t waiting
         if not self.live or self.busy or self.held or (unreliable and self.spare < 0):
-            self.offer(frame, unreliable, now)
+            self.offer(make_bytes(frame, size), unreliable, now)
             return 0
         if self.given == self.drained:
             self.progress_at = now
         self.given += size
         self.spare -= size + WEBSOCKET_HEADER
-        self.send(frame)
-        if self.buffered():
+        if self.port is None:
+            waiting = self.write(make_bytes(frame, size))
+        else:
+            waiting = self.port.write(frame, size)
+        if waiting:
             self.busy = True
             self.waits()
         elif self.spare >= 0:
@@ -304,10 +316,11 @@ cdef class Downlink:
     cdef public Py_ssize_t dropped
     cdef Py_ssize_t limits[256]
     cdef int64_t owe_at
+    cdef Buffer scratch
 
     def __init__(self, limits, int64_t owe_at):
         cdef int kind
-        self.lanes, self.owing, self.owe_at = {}, [], owe_at
+        self.lanes, self.owing, self.owe_at, self.scratch = {}, [], owe_at, Buffer()
         for kind in range(256):
             self.limits[kind] = limits.get(kind, 0)
 
@@ -332,27 +345,35 @@ cdef class Downlink:
         return bad
 
     cdef int give(self, Parts* parts, uint64_t generation, double now, list bad) except -1:
+        """Give each link its frame: the body is copied once, and each head before it."""
         cdef bint each = (parts.flags & EACH_HEAD) != 0
         cdef bint unreliable = (parts.flags & UNRELIABLE) != 0
         cdef Bytes head = parts.heads
-        cdef bytes frame = None if each else join(head, parts)
+        cdef Buffer scratch = self.scratch
+        cdef unsigned char* body
+        cdef unsigned char* frame = NULL
+        cdef Py_ssize_t size
         cdef uint32_t i, number
         cdef Lane lane
+        scratch.length = 0
+        body = <unsigned char*> scratch.more(WEBSOCKET_HEADER + 255 + parts.body_size) + WEBSOCKET_HEADER + 255
+        memcpy(body, parts.body, parts.body_size)
         for i in range(parts.count):
             number = get_u32(parts.links + 4 * <Py_ssize_t> i)
+            if each or frame == NULL:
+                frame = body - head[0]
+                memcpy(frame, head + 1, head[0])
+            size = body - frame + parts.body_size
             lane = self.lanes.get(number)
             if lane is None or lane.generation != generation:
                 self.dropped += 1
+            elif size and size <= self.limits[frame[0]]:
+                lane.put(frame, size, unreliable, now)
+                self.see(number, lane)
             else:
-                if each:
-                    frame = join(head, parts)
-                if self.may_pass(frame):
-                    lane.put(frame, unreliable, now)
-                    self.see(number, lane)
-                else:
-                    self.dropped += 1
-                    lane.generation, lane.live = 0, False
-                    bad.append(number)
+                self.dropped += 1
+                lane.generation, lane.live = 0, False
+                bad.append(number)
             if each:
                 head += 1 + head[0]
         return 0
@@ -383,20 +404,6 @@ cdef class Downlink:
             lane.owes = False
             self.see(number, lane)
         return links, totals
-
-    cdef bint may_pass(self, bytes frame) noexcept:
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
-        return size > 0 and size <= self.limits[(<Bytes> PyBytes_AS_STRING(frame))[0]]
-
-
-cdef bytes join(Bytes head, Parts* parts):
-    """A link's frame: its head and the body."""
-    cdef Py_ssize_t size = head[0]
-    cdef bytes frame = PyBytes_FromStringAndSize(NULL, size + parts.body_size)
-    cdef char* out = PyBytes_AS_STRING(frame)
-    memcpy(out, head + 1, size)
-    memcpy(out + size, parts.body, parts.body_size)
-    return frame
 
 
 # Up.

@@ -41,6 +41,8 @@ class Answering:
         self._saving = saving
         self._sending = sending
         self._answers = Answers()
+        self.waiting: Mapping[Link | None, object] = self._answers.waiting
+        """The answers that wait."""
         self._unanswered: Counter[int] = Counter()
         self._requests: set[int] = set()
 
@@ -154,15 +156,8 @@ class Answering:
         self._answers.add(link, deliver, self._saving.next_moment())
         self.release()
 
-    @property
-    def waits(self) -> bool:
-        """Whether any answer waits."""
-        return self._answers.waits
-
     def flushed(self) -> None:
         """There was a flush."""
-        if not self._answers.waits:
-            return
         self._answers.flushed(self._saving.last_moment)
         self.release()
 

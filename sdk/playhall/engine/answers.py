@@ -39,20 +39,16 @@ class Answers:
     """The answers of one room that wait."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Link | None, deque[_Answer]] = {}
+        self.waiting: dict[Link | None, deque[_Answer]] = {}
+        """Those that wait, by link."""
         self.count = 0
         """How many there have been."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether any answer waits."""
-        return bool(self._waiting)
 
     def held(self, count: int) -> bool:
         """Whether one of the first `count` answers waits that somebody is still there to get."""
         return any(
             answers[0].number < count and (link is None or link.state is not LinkState.GONE)
-            for link, answers in self._waiting.items()
+            for link, answers in self.waiting.items()
             if answers
         )
 
@@ -61,12 +57,12 @@ class Answers:
 
         It waits for the moment `after`; None: for what the next flush turns out to be.
         """
-        self._waiting.setdefault(link, deque()).append(_Answer(self.count, deliver, after))
+        self.waiting.setdefault(link, deque()).append(_Answer(self.count, deliver, after))
         self.count += 1
 
     def flushed(self, moment: Moment) -> None:
         """There was a flush: what waited for one waits for this moment now."""
-        for answers in self._waiting.values():
+        for answers in self.waiting.values():
             for answer in reversed(answers):
                 if answer.after is not None:
                     break
@@ -74,11 +70,11 @@ class Answers:
 
     def release(self, durable: int) -> None:
         """Deliver all that may leave. Those of connections that have gone are given up, by `deliver` too."""
-        for link, answers in list(self._waiting.items()):
+        for link, answers in list(self.waiting.items()):
             while answers and _may_leave(link, answers[0].after, durable):
                 answers.popleft().deliver()
-            if not answers and self._waiting.get(link) is answers:
-                del self._waiting[link]
+            if not answers and self.waiting.get(link) is answers:
+                del self.waiting[link]
 
 
 def _may_leave(link: Link | None, after: Moment | None, durable: int) -> bool:

@@ -11,7 +11,7 @@ Their data is looked at once a flush (`check`): fields may be changed in place, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from playhall.engine.bots import BOT_PREFIX, Bot, BotDataError, bot_data, check_input, revive
@@ -51,6 +51,7 @@ class BotBook:
         self._people = people
         self._make_space = make_space
         self._bots: dict[str, Bot] = {}
+        self.by_player: Mapping[str, Bot] = self._bots
         self._data: dict[str, bytes] = {}
         self._written: dict[str, SavedBot] = {}
         self._next_number = self._next_written = 1
@@ -154,12 +155,17 @@ class BotBook:
         return self._changed
 
     @property
+    def idle(self) -> bool:
+        """Whether there are none, and none were: then nothing has changed."""
+        return not self._bots and not self._written and self._next_number == self._next_written
+
+    @property
     def _changed(self) -> bool:
         return self._next_number != self._next_written or self._saved() != self._written
 
     def take_changed(self) -> BotsChange | None:
         """Return what is to be written since the last call, as of the last `check`."""
-        if not (self._bots or self._written or self._next_number != self._next_written) or not self._changed:
+        if not self._changed:
             return None
         now, before = self._saved(), self._written
         self._written, self._next_written = now, self._next_number

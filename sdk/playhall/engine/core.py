@@ -30,7 +30,6 @@ in `context`, frames in `receiving` and `sending`, versions and what is saved in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +77,7 @@ from playhall.engine.writes import OwnerWrites
 __all__ = ["RoomCore"]
 
 IDLE_S = 30.0
-# How often connections are looked at, for those that stall: far less than they may.
+# How long `next_timer` stands while there are only frames and ticks: far less than what these wait for.
 LOOK_S = 1.0
 # A room that would hibernate, but whose shard is not heard, looks again after this long.
 IDLE_RETRY_S = 1.0
@@ -137,10 +136,9 @@ class RoomCore:
         self._on_hibernate_ran = False
         self._last_base_written = False
         self._timer_at: float | None = None
+        # What `_timer_at` was found with, and until when it stands. None: it has to be found anew.
         self._timer_key: tuple[int, int, Status] | None = None
-        # When the first of the connections that stall is to be closed, as of the look at them last.
-        self._stalled_due: float | None = None
-        self._looked_at = -math.inf
+        self._timer_until = 0.0
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
         # As is all of this; until then `_connections` is None.
@@ -187,7 +185,7 @@ class RoomCore:
         return (
             self.status is Status.CLOSING
             or self._asked is not None
-            or (self._connections is not None and self._answering.waits)
+            or (self._connections is not None and bool(self._answering.waiting))
         )
 
     def take_outputs(self) -> list[Output]:
@@ -311,13 +309,13 @@ class RoomCore:
     def tick(self, now: Now) -> None:
         """Run one tick. Does nothing unless the room is ACTIVE."""
         self._runtime.now = now
-        self._timer_key = None
         if self.status is not Status.ACTIVE:
             return
         if self._runtime.version >= LAST_VERSION:
             self._begin_closing(CloseCode.ROOM_MOVED, "the room starts anew", move=False)
             return
-        self._close_if_asked()
+        if self._asked is not None:
+            self._close_if_asked()
         if self.status is not Status.ACTIVE:
             return
         with self._runtime.tick_timing:
@@ -327,7 +325,6 @@ class RoomCore:
         """Do what has fallen due."""
         self._runtime.now = now
         self._timer_key = None
-        self._looked_at = -math.inf
         self._runtime.hooks.expire(now.mono)
         if self.status is Status.ACTIVE:
             self._end_grace()
@@ -341,37 +338,27 @@ class RoomCore:
     def next_timer(self) -> float | None:
         """Return when (`mono`) `timer` is to be called next; None: not until something else has been.
 
-        Frames and acknowledgements are many, and what they move are waits of seconds: what they begin is
-        found at the next tick, and one that they end early makes a timer that finds nothing to do.
+        Frames, acknowledgements and ticks are many, and what they move are waits of many seconds: what they
+        begin is found within LOOK_S, and one that they end early makes a timer that finds nothing to do.
         """
-        key = (len(self._runtime.hooks), self.connection_count, self.status)
-        if key != self._timer_key:
-            self._timer_key, self._timer_at = key, self._find_next_timer()
+        links = 0 if self._connections is None else len(self._connections.by_number)
+        key = (len(self._runtime.hooks), links, self.status)
+        if key != self._timer_key or self._runtime.now.mono >= self._timer_until:
+            self._timer_key, self._timer_until = key, self._runtime.now.mono + LOOK_S
+            self._timer_at = self._find_next_timer()
         return self._timer_at
 
     def _find_next_timer(self) -> float | None:
-        runtime = self._runtime
-        first = runtime.hooks.next_deadline
-        if self.status is not Status.ACTIVE or self._connections is None:
-            return first
-        if runtime.now.mono >= self._looked_at + LOOK_S:
-            self._look_for_stalled()
-        for due in (
-            runtime.presence.next_deadline,
-            self._saving.journal.next_deadline,
-            self._retention_due,
-            self._idle_at(),
-            self._stalled_due,
-        ):
-            if due is not None and (first is None or due < first):
-                first = due
-        return first
-
-    def _look_for_stalled(self) -> None:
-        """Find when the first of the connections that stall is to be closed."""
-        self._looked_at = self._runtime.now.mono
-        dues = [] if self._connections is None else map(_stalled_at, self._connections.links)
-        self._stalled_due = min((due for due in dues if due is not None), default=None)
+        dues = [self._runtime.hooks.next_deadline]
+        if self.status is Status.ACTIVE and self._connections is not None:
+            dues += [
+                self._runtime.presence.next_deadline,
+                self._saving.journal.next_deadline,
+                self._retention_due,
+                self._idle_at(),
+            ]
+            dues += [_stalled_at(link) for link in self._connections.links]
+        return min((due for due in dues if due is not None), default=None)
 
     def durable(self, version: int, now: Now) -> None:
         """The state store has everything up to this version."""
@@ -539,11 +526,12 @@ class RoomCore:
         """Run the parts of a tick for which there is something to do."""
         runtime = self._runtime
         runtime.tick += 1
-        runtime.presence.settle()
-        if self._writes.waits:
+        if runtime.presence.just_lost:
+            runtime.presence.settle()
+        if self._writes.waiting:
             with runtime.write_timing:
                 self._writes.apply()
-        if len(self._bots) and self.status is Status.ACTIVE:
+        if self._bots.by_player and self.status is Status.ACTIVE:
             self._bots.tick()
         if self.status is not Status.ACTIVE:
             return
@@ -579,10 +567,10 @@ class RoomCore:
 
     def _do_flush(self, force: bool, tick: bool) -> None:
         runtime, status = self._runtime, self.status
-        if len(self._bots):
+        if self._bots.by_player:
             self._bots.check()
-        if self.status is not status:
-            return  # on_player_leave of a bot that failed has ended the room
+            if self.status is not status:
+                return  # on_player_leave of a bot that failed has ended the room
         flush = None
         try:
             flush = self._saving.flush(force=force)
@@ -598,9 +586,10 @@ class RoomCore:
                 if self.status is not status:
                     return  # interest has ended the room
                 runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
-                if tick:
+                if tick and self._rewinding.records:
                     self._rewinding.record()
-            self._answering.flushed()
+            if self._answering.waiting:
+                self._answering.flushed()
 
     def _look(self, links: list[Link], flush: Flush | None, *, tick: bool) -> bool:
         """Find what each link sees. Returns whether there is anything to tell beside the flush."""

@@ -54,9 +54,6 @@ class Hooks(HookStack):
         self._of_link: dict[int, int] = {}
         self._next_token = 1
 
-    def __len__(self) -> int:
-        return len(self._pending)
-
     @property
     def next_deadline(self) -> float | None:
         if not self._pending:

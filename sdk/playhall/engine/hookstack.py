@@ -29,6 +29,10 @@ class HookStack:
         self._deferred: deque[tuple[Callable[[], None], bool]] = deque()
         self._pending: dict[int, Any] = {}
 
+    def __len__(self) -> int:
+        """How many hooks wait."""
+        return len(self._pending)
+
     def begin(self, hook: str) -> None:
         """A hook is about to run."""
         self._depth += 1

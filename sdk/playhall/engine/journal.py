@@ -34,7 +34,8 @@ class Journal:
         self._based_at = 0.0
         self._log_bytes = 0
         self._log_records = 0
-        self.warned = False
+        self.large = self.warned = False
+        """Whether it is to be warned of, and was."""
         self.last = 0
         self.durable = 0
 
@@ -86,7 +87,7 @@ class Journal:
         self.last = version
 
     def _check_size(self) -> None:
-        if self.size > MAX_SIZE:
-            raise RoomTooLargeError(
-                f"the room's state has {self.size:,} bytes, over the limit of {MAX_SIZE:,}"
-            )
+        size = (self._base_bytes or 0) + self._log_bytes
+        self.large = size > WARN_SIZE
+        if size > MAX_SIZE:
+            raise RoomTooLargeError(f"the room's state has {size:,} bytes, over the limit of {MAX_SIZE:,}")

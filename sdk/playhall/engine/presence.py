@@ -82,7 +82,8 @@ class PresenceBook:
         # Who has no connection.
         self._lost: set[str] = set()
         # Lost the last connection since the last tick.
-        self._just_lost: list[_Entry] = []
+        self.just_lost: list[_Entry] = []
+        """What `settle` is to show."""
         self._next_id = FIRST_PRESENCE_ID
 
     def __contains__(self, player: str) -> bool:
@@ -140,7 +141,7 @@ class PresenceBook:
         if entry is not None and entry.lost_at is None:
             entry.lost_at = mono
             self._lost.add(player)
-            self._just_lost.append(entry)
+            self.just_lost.append(entry)
 
     def refuse(self, player: str, mono: float) -> None:
         """Note that the newest connection of a player was not let in: as if it had not been there."""
@@ -154,12 +155,10 @@ class PresenceBook:
 
     def settle(self) -> None:
         """Show who has lost the connection: a tick begins."""
-        if not self._just_lost:
-            return
-        for entry in self._just_lost:
+        for entry in self.just_lost:
             if entry.lost_at is not None and not is_dead(entry.row):
                 entry.row.connected = False
-        self._just_lost = []
+        self.just_lost = []
 
     def expired(self, mono: float) -> list[str]:
         """Return whose grace is over."""

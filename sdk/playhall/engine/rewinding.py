@@ -57,6 +57,8 @@ class Rewinding:
             (ring, history, _FIELD_BYTES * len(history.fields) * depth + _ENTITY_BYTES)
             for history, ring in self._rings.items()
         ]
+        self.records = bool(histories)
+        """Whether there is any history."""
         self._used = 0
         self._full = False
 

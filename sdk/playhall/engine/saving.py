@@ -6,16 +6,20 @@ Each knows what of it was not written yet; here they are asked together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from playhall.engine.answers import Moment
 from playhall.engine.backend import Flush
 from playhall.engine.bans import Bans
 from playhall.engine.botbook import BotBook
-from playhall.engine.journal import MAX_SIZE, WARN_SIZE, Journal
+from playhall.engine.journal import MAX_SIZE, Journal
 from playhall.engine.outputs import StoredRoom, WakeInfo
 from playhall.engine.runtime import Runtime
 from playhall.engine.statelog import SavedRoom, Totals, read, write_base, write_record
 
 __all__ = ["Saving", "load"]
+
+_NOBODY: Mapping[str, float | None] = {}
 
 
 class Saving:
@@ -58,20 +62,23 @@ class Saving:
 
         With `force` there is a version and a record all the same.
         """
-        runtime = self._runtime
+        runtime, journal, retention = self._runtime, self.journal, self._runtime.retention
         next_id = runtime.store.next_id
         moved, self._next_id_written = next_id != self._next_id_written, next_id
-        bots, bans = self._bots.take_changed(), self._bans.take_changed()
-        others = moved or bots is not None or bans is not None
-        if not (force or others or runtime.tracker.dirty or runtime.retention.dirty):
+        bots = None if self._bots.idle else self._bots.take_changed()
+        bans = self._bans.take_changed() if self._bans.dirty else None
+        others = force or moved or bots is not None or bans is not None or retention.dirty
+        if not (others or runtime.tracker.dirty):
             return None
         runtime.version += 1
         flush = runtime.tracker.flush(runtime.version)
-        totals = Totals(runtime.tick, next_id, runtime.retention.take_changed(), moved, bots, bans)
-        record = write_record(flush, totals)
+        seen = retention.take_changed() if retention.dirty else _NOBODY
+        record = write_record(flush, Totals(runtime.tick, next_id, seen, moved, bots, bans))
         if record is not None or force:
-            self.journal.write(record or b"", runtime.version, runtime.tick, runtime.now.mono)
-        self._warn_of_size()
+            journal.write(record or b"", runtime.version, runtime.tick, runtime.now.mono)
+            if journal.large and not journal.warned:
+                journal.warned = True
+                runtime.warn("room.large", size=journal.size, limit=MAX_SIZE)
         return flush
 
     def write_base(self) -> None:
@@ -95,11 +102,6 @@ class Saving:
             bans=self._bans.all(),
         )
         return write_base(runtime.schema, totals, runtime.store.tracked())
-
-    def _warn_of_size(self) -> None:
-        if self.journal.size > WARN_SIZE and not self.journal.warned:
-            self.journal.warned = True
-            self._runtime.warn("room.large", size=self.journal.size, limit=MAX_SIZE)
 
 
 def load(runtime: Runtime, stored: StoredRoom, wake: WakeInfo) -> SavedRoom:

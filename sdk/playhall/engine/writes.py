@@ -59,13 +59,14 @@ class OwnerWrites:
         self._asks = type(room).on_write is not Room.on_write
         # By link, then by id and number of kind, in the order in which each first came. Taken from the
         # front, at which a dict is slow.
-        self._waiting: OrderedDict[int, OrderedDict[tuple[int, int], _Waiting]] = OrderedDict()
+        self.waiting: OrderedDict[int, OrderedDict[tuple[int, int], _Waiting]] = OrderedDict()
+        """What waits for the next tick."""
         # By player, since the last report: how many fields were dropped, and the first of them.
         self._dropped: dict[str, tuple[int, str]] = {}
 
     def receive(self, link: Link, frame: Write) -> None:
         """Keep what a client wrote."""
-        of_link = self._waiting.setdefault(link.number, OrderedDict())
+        of_link = self.waiting.setdefault(link.number, OrderedDict())
         for entry in frame.entries:
             key = (entry.id, entry.number)
             waiting = of_link.get(key)
@@ -77,15 +78,10 @@ class OwnerWrites:
             else:
                 self._overflow(_Waiting(link, entry.id, entry.number, values))
 
-    @property
-    def waits(self) -> bool:
-        """Whether anything waits for the next tick."""
-        return bool(self._waiting)
-
     def apply(self) -> None:
         """Let all that waits take effect: a tick begins, or the room closes."""
-        while self._waiting:
-            self._apply_all(next(iter(self._waiting)))
+        while self.waiting:
+            self._apply_all(next(iter(self.waiting)))
         self._report()
 
     def apply_of(self, link: Link) -> None:
@@ -94,11 +90,11 @@ class OwnerWrites:
         self._report()
 
     def _apply_all(self, link: int) -> None:
-        of_link = self._waiting.get(link)
+        of_link = self.waiting.get(link)
         # One by one, since on_write may end connections, and close the room, which comes back here.
         while of_link:
             self._apply(of_link.popitem(last=False)[1])
-        self._waiting.pop(link, None)
+        self.waiting.pop(link, None)
 
     def _overflow(self, waiting: _Waiting) -> None:
         """Reject what is too much. Its owner is corrected."""

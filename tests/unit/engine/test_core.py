@@ -349,7 +349,7 @@ def test_a_base_may_be_asked_for_once_more_at_the_end() -> None:
 
 
 def test_a_large_room_is_warned_of_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("playhall.engine.saving.WARN_SIZE", 1_000)
+    monkeypatch.setattr("playhall.engine.journal.WARN_SIZE", 1_000)
     for _ in range(200):
         driver.room.entities.add(Dot())
     driver.tick()

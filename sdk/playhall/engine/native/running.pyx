@@ -476,6 +476,9 @@ cdef class HookStack:
         self._deferred = deque()
         self._pending = {}
 
+    def __len__(self):
+        return len(self._pending)
+
     def begin(self, str hook):
         """See hookstack.HookStack.begin."""
         self.enter(hook)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar, overload
 
 from playhall.engine.columns import Columns
@@ -76,11 +76,14 @@ class Entities:
 
         Ids count up, so it is the one that was made first, unless ids were chosen.
         """
-        return next(self._iter(kind, owner), None)
+        for entity in self._find(kind, owner):
+            if isinstance(entity, kind):
+                return entity
+        return None
 
     def all(self, kind: type[E], /, *, owner: str | None = None) -> list[E]:
         """Return the entities of a kind in a new list, by id. With `owner`, that player's."""
-        return list(self._iter(kind, owner))
+        return [entity for entity in self._find(kind, owner) if isinstance(entity, kind)]
 
     def count(self, kind: type[Entity], /) -> int:
         """Return how many entities of a kind there are."""
@@ -103,12 +106,13 @@ class Entities:
     def __contains__(self, entity: object) -> bool:
         return isinstance(entity, Entity) and not is_dead(entity) and self._store.holds(entity)
 
-    def _iter(self, kind: type[E], owner: str | None) -> Iterator[E]:
-        entities = self._store.of_kind(kind) if owner is None else self._store.of_owner(kind, owner)
-        return (entity for entity in entities if isinstance(entity, kind))
+    def _find(self, kind: type[Entity], owner: str | None) -> Iterable[Entity]:
+        """Give the entities of a kind, by id; those of an owner, and of other kinds too."""
+        return self._store.of_kind(kind) if owner is None else self._store.owned(kind, owner)
 
     def _first_unowned(self, kind: type[E]) -> E | None:
-        return next((entity for entity in self._iter(kind, None) if entity.owner is None), None)
+        found = self._find(kind, None)
+        return next((each for each in found if isinstance(each, kind) and each.owner is None), None)
 
 
 def _check_entity(entity: object) -> None:

@@ -227,7 +227,7 @@ def _find(runtime: Runtime, page: Page) -> tuple[Iterable[Entity], int]:
         one = store.get(page.id)
         candidates: Iterable[Entity] = [] if one is None else [one]
     elif page.owner:
-        candidates = store.of_owner(Entity, page.owner)
+        candidates = store.owned(Entity, page.owner)
     else:
         candidates = store
     found = [entity for entity in candidates if _fits(entity, page)]

@@ -7,7 +7,7 @@ code's face of it) is in `entities`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -128,24 +128,25 @@ class EntityStore:
         if kind not in self._of_kind and not _is_abstract(kind):
             raise _not_an_entity(kind)
 
-    def of_kind(self, kind: type[Entity]) -> Iterator[Entity]:
+    def of_kind(self, kind: type[Entity]) -> Iterable[Entity]:
         """Give the entities of a kind, by id, or of all kinds under an abstract one, kind after kind.
 
         Raises TypeError for others.
         """
         if kind in self._of_kind:
-            return iter(self._of_kind[kind].in_order())
+            return self._of_kind[kind].in_order()
         self.check_kind(kind)
         below = [entities for cls, entities in self._of_kind.items() if issubclass(cls, kind)]
         return (entity for entities in below for entity in entities.in_order())
 
-    def of_owner(self, kind: type[Entity], owner: str) -> Iterator[Entity]:
-        """Give the entities of a kind that a player owns, by id. Raises TypeError."""
-        self.check_kind(kind)
+    def owned(self, kind: type[Entity], owner: str) -> Iterable[Entity]:
+        """Give all entities that a player owns, by id. Raises TypeError where `kind` is none."""
+        if kind not in self._of_kind:
+            self.check_kind(kind)
         if not isinstance(owner, str):
             check_player(owner)
         owned = self._of_owner.get(owner)
-        return (entity for entity in (owned.in_order() if owned else ()) if isinstance(entity, kind))
+        return () if owned is None else owned.in_order()
 
     def tracked_in(self, kind: type[Entity]) -> tuple[Tracker, int]:
         """Return what tracks the entities of a kind, and its number there. Raises TypeError for others."""

@@ -657,6 +657,18 @@ def test_unreliable_messages_have_a_hook_of_their_own() -> None:
     assert plain.room.names()[-1] == "message"
 
 
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), GeneratorExit()])
+def test_what_ends_the_caller_in_on_message_is_not_the_rooms(driver: Driver, end: BaseException) -> None:
+    ann = driver.join("ann")
+    driver.room.acts["message"] = end
+    with pytest.raises(type(end)):
+        driver.send(ann, "end")
+    driver.room.acts["message"] = lambda conn, message: driver.room.kick(conn)
+    driver.send(ann, "kick me")
+    assert code_of(ann) == 4006
+    assert driver.room.names()[-1] == "leave"
+
+
 @pytest.mark.ledger("HOOK-06")
 @pytest.mark.parametrize("later", [False, True])
 def test_what_on_message_raises_is_logged_and_only_that_message_is_lost(driver: Driver, later: bool) -> None:

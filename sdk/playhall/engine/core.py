@@ -364,7 +364,8 @@ class RoomCore:
         """The state store has everything up to this version."""
         self._runtime.now = now
         journal = self._saving.journal
-        journal.durable = max(journal.durable, version)
+        if version > journal.durable:
+            journal.durable = version
         if self.awaits_durable:
             self._answering.release()
             self._close_if_asked()
@@ -581,10 +582,11 @@ class RoomCore:
         with runtime.hooks.holding():
             if self._connections is not None:
                 links = self._connections.links
-                if self._look(links, flush, tick=tick) and flush is None:
-                    runtime.version += 1
-                if self.status is not status:
-                    return  # interest has ended the room
+                if not self._visibility.is_open:
+                    if self._look(links, flush, tick=tick) and flush is None:
+                        runtime.version += 1
+                    if self.status is not status:
+                        return  # interest has ended the room
                 runtime.sync.update(links, flush, runtime.version, runtime.tick, runtime.now.mono)
                 if tick and self._rewinding.records:
                     self._rewinding.record()

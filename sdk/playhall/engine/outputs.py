@@ -12,6 +12,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from playhall.engine.codes import ErrorCode
 from playhall.engine.frames import Resume
 
@@ -101,7 +103,7 @@ class JoinedOut:
     resumed: bool
 
 
-class FramesOut(NamedTuple):
+class FramesOut(Struct, frozen=True, gc=False):
     """The frames of one flush or message: groups as in `packing`, to be sent in order."""
 
     data: bytes
@@ -117,7 +119,7 @@ class CloseOut:
     retry_after_ms: int = 0
 
 
-class RecordOut(NamedTuple):
+class RecordOut(Struct, frozen=True, gc=False):
     """What one flush changed, for the state store. `alarm_ms`: None is unchanged, -1 is none any more."""
 
     prev: int

@@ -17,12 +17,8 @@ class Retention:
     def __init__(self, kept: float | Literal["forever"]) -> None:
         self._kept_s = math.inf if kept == "forever" else float(kept)
         self._seen: dict[str, float | None] = {}
-        self._changed: set[str] = set()
-
-    @property
-    def dirty(self) -> bool:
-        """Whether there is something to save."""
-        return bool(self._changed)
+        self.changed: set[str] = set()
+        """Of whom there is something to save."""
 
     def restore(self, player: str, wall: float | None) -> None:
         """Note what was saved."""
@@ -31,11 +27,11 @@ class Retention:
     def note(self, player: str, wall: float | None) -> None:
         """Note that a player with private state is in the room (None), or was until now."""
         self._seen[player] = wall
-        self._changed.add(player)
+        self.changed.add(player)
 
     def forget(self, player: str) -> None:
         self._seen.pop(player, None)
-        self._changed.discard(player)
+        self.changed.discard(player)
 
     def expired(self, wall: float) -> list[str]:
         """Return whose private state has been kept long enough."""
@@ -45,8 +41,8 @@ class Retention:
 
     def take_changed(self) -> Mapping[str, float | None]:
         """Return what has changed since the last call."""
-        changed = self._pick(self._changed)
-        self._changed = set()
+        changed = self._pick(self.changed)
+        self.changed = set()
         return changed
 
     def all(self) -> Mapping[str, float | None]:

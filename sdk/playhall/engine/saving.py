@@ -42,7 +42,7 @@ class Saving:
         runtime = self._runtime
         return (
             runtime.tracker.dirty
-            or runtime.retention.dirty
+            or bool(runtime.retention.changed)
             or runtime.store.next_id != self._next_id_written
             or self._bans.dirty
             or self._bots.dirty
@@ -67,12 +67,12 @@ class Saving:
         moved, self._next_id_written = next_id != self._next_id_written, next_id
         bots = None if self._bots.idle else self._bots.take_changed()
         bans = self._bans.take_changed() if self._bans.dirty else None
-        others = force or moved or bots is not None or bans is not None or retention.dirty
+        others = force or moved or bots is not None or bans is not None or bool(retention.changed)
         if not (others or runtime.tracker.dirty):
             return None
         runtime.version += 1
         flush = runtime.tracker.flush(runtime.version)
-        seen = retention.take_changed() if retention.dirty else _NOBODY
+        seen = retention.take_changed() if retention.changed else _NOBODY
         record = write_record(flush, Totals(runtime.tick, next_id, seen, moved, bots, bans))
         if record is not None or force:
             journal.write(record or b"", runtime.version, runtime.tick, runtime.now.mono)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -142,7 +142,7 @@ _BASES = msgspec.msgpack.Decoder(_Base)
 _RECORDS = msgspec.msgpack.Decoder(_Record)
 
 
-class Totals(NamedTuple):
+class Totals(msgspec.Struct, frozen=True):
     """What a base and a record hold beside entities.
 
     `seen` is that of the players it has changed for. `next_id_moved`: it is not what was last written, which

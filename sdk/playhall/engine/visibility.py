@@ -93,6 +93,15 @@ class Visibility:
         self._entries: list[tuple[Tracked, PresenceEntry]] = []
         self._declared = self._declared_look()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether everyone sees all there is, and did so before: there is nothing to look for."""
+        return (
+            not (self._asks or self._hides_presence)
+            and self._keyed is None
+            and _size(self._tracker.public) <= MAX_VISIBLE
+        )
+
     def look(self, links: Iterable[Link], flush: Flush | None, *, tick: bool) -> bool:
         """Find what each joined link sees, and put it in its view.
 

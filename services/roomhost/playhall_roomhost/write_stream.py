@@ -167,11 +167,11 @@ class WriteStream:
         room = self._current(room_uid, generation)
         if room is None:
             return
-        prev, version, tick, data, alarm_ms = record
         if room.lost or room.needs_base:
-            room.lost_alarm_ms = _newer(alarm_ms, room.lost_alarm_ms)
+            room.lost_alarm_ms = _newer(record.alarm_ms, room.lost_alarm_ms)
             return
-        self._append(room, _Item(prev, version, tick, data, False, alarm_ms, now))
+        item = _Item(record.prev, record.version, record.tick, record.data, False, record.alarm_ms, now)
+        self._append(room, item)
 
     def base(self, room_uid: str, generation: int, base: BaseOut, now: float) -> None:
         """All of the room's state, which takes the place of what was not sent yet."""

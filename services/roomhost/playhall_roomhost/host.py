@@ -222,7 +222,8 @@ class RoomHost:
             self._places.offer(stream.number, request.places, time.monotonic())
         turn = Turn(self._after)
         for item in request.items:
-            await turn.pause_if_over()
+            if time.monotonic() >= turn.ends_at:
+                await turn.pause()
             if item.frames:
                 await self._hand_over(stream, item.frames, turn)
             elif item.HasField("join"):
@@ -241,10 +242,12 @@ class RoomHost:
             frames = by_room(run, link_number(stream.number, 0), stream.links)
         except ValueError as error:
             raise ApiError(ErrorCode.INVALID, str(error)) from error
+        mono = time.monotonic()
         for room, of_room in frames.items():
             while of_room:
-                await turn.pause_if_over()
-                del of_room[: room.receive(of_room, turn.ends_at)]
+                if mono >= turn.ends_at:
+                    mono = await turn.pause()
+                mono = room.receive(of_room, mono, turn.ends_at)
 
     def _drained(self, stream: AttachStream[RunningRoom], reports: Iterable[tuple[int, int]]) -> None:
         """Bytes that were handed on, by link; a room is told of all its own together."""

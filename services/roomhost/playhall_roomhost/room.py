@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Protocol
 
@@ -136,6 +136,8 @@ class RunningRoom:
         """Done when the room takes joins (None), or never will."""
         self.over = asyncio.Event()
         self._around = surroundings
+        self._pulse = surroundings.pulse
+        self._writes = shard.stream
         self._links: set[int] = set()
         self._arrivals = Arrivals()
         self._brings_people = False
@@ -221,28 +223,31 @@ class RunningRoom:
         stream.say(ended_down(uid, generation, pb.RoomEnded.REASON_CLOSING, link=link))
         self._around.touch(stream)
 
-    def receive(self, frames: Sequence[tuple[int, bytes]], until: float) -> int:
-        """Frames of its connections, in order. Takes them up to a time (mono), but at least one; gives how
-        many."""
-        if not self._runs:
-            return len(frames)
-        core, began, taken = self.core, time.monotonic(), 0
+    def receive(self, frames: list[tuple[int, bytes]], mono: float, until: float) -> float:
+        """Frames of its connections, in order, from `mono` (now) on: takes out those up to a time, but at
+        least one. Returns when that was done."""
+        core = self.core
         try:
-            while taken < len(frames) and self._runs:
-                now = self._enter("frame", began)
-                taken += core.receive_all(frames, taken, min(began + TOGETHER_S, until), now)
+            while frames and self._runs:
+                now = self._enter("frame", mono)
+                together = mono + TOGETHER_S
+                taken = core.receive_all(frames, 0, together if together < until else until, now)
                 ended = time.monotonic()
-                self._look_if_slow("frame", began, ended)
+                if ended - mono > self._tick_s:
+                    self._look_if_slow("frame", mono, ended)
                 if core.has_outputs or core.status is not self._status:
                     self._carry_out(now)
-                if ended >= until:
+                del frames[:taken]
+                mono = ended
+                if mono >= until:
                     break
-                began = ended
         except BaseException as error:
             self._fail(error)
         finally:
-            self._around.pulse.leave()
-        return taken
+            self._pulse.leave()
+        if not self._runs:
+            frames.clear()
+        return mono
 
     def leave(self, number: int, clean: bool) -> None:
         """A connection is gone. One the room does not know is no error."""
@@ -267,7 +272,7 @@ class RunningRoom:
         except BaseException as error:
             self._fail(error)
         finally:
-            self._around.pulse.leave()
+            self._pulse.leave()
 
     def hold(self, number: int, held: bool) -> None:
         """Whether the connection is without credit, because too much waits on its stream."""
@@ -334,10 +339,9 @@ class RunningRoom:
 
     def _enter(self, call: str, mono: float) -> Now:
         """A call into the core is about to begin: mark it, and tell the core what it has to know."""
-        around = self._around
-        self.core.shard_heard = mono < self.shard.stream.heard_until
-        around.pulse.enter(mono, self._marks[call])
-        return around.now(mono)
+        self.core.shard_heard = mono < self._writes.heard_until
+        self._pulse.enter(mono, self._marks[call])
+        return self._around.now(mono)
 
     def _call(self, call: str, mono: float, method: Callable[..., object], *arguments: Any) -> None:
         """Call the core: mark it, bound what it may break, carry out what comes of it."""
@@ -352,8 +356,10 @@ class RunningRoom:
             self._fail(error)
             return
         finally:
-            self._around.pulse.leave()
-        self._look_if_slow(call, mono, time.monotonic())
+            self._pulse.leave()
+        ended = time.monotonic()
+        if ended - mono > self._tick_s:
+            self._look_if_slow(call, mono, ended)
         self._carry_out(now)
 
     def _look_if_slow(self, call: str, began: float, now: float) -> None:
@@ -462,12 +468,12 @@ class RunningRoom:
     def _steps(self, hook: str) -> None:
         """Room code's coroutine runs on."""
         self._step_at = time.monotonic()
-        self._around.pulse.enter(self._step_at, self._marks["await"])
-        self._around.pulse.hook(hook)
+        self._pulse.enter(self._step_at, self._marks["await"])
+        self._pulse.hook(hook)
 
     def _stepped(self, hook: str) -> None:
         """A step of room code's coroutine is done; it may have sent something."""
-        self._around.pulse.leave()
+        self._pulse.leave()
         self._look_if_slow(hook, self._step_at, time.monotonic())
         if self._runs:
             self._carry_out(self._around.now(time.monotonic()))

@@ -50,13 +50,12 @@ class Turn:
         self.ends_at = self._began + PASS_S
         """When it is over (mono)."""
 
-    async def pause_if_over(self) -> None:
-        """Where the time is over, let others have theirs first."""
-        now = time.monotonic()
-        if now >= self.ends_at:
-            self._passed()
-            await asyncio.sleep(pause_s(now - self._began))
-            self._begin()
+    async def pause(self) -> float:
+        """Let others have their time first; then it begins anew. Returns when (mono)."""
+        self._passed()
+        await asyncio.sleep(pause_s(time.monotonic() - self._began))
+        self._begin()
+        return self._began
 
 
 class Ticker(Generic[K]):

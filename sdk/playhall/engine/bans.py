@@ -17,6 +17,8 @@ class Bans:
     def __init__(self) -> None:
         self._players: set[str] = set()
         self._written: set[str] = set()
+        self.dirty = False
+        """Whether there is something to save."""
 
     def __contains__(self, player: object) -> bool:
         return player in self._players
@@ -33,22 +35,19 @@ class Bans:
         if player not in self._players and len(self._players) >= MAX_BANNED:
             raise ValueError(f"{MAX_BANNED} players are banned already, the most a room keeps")
         self._players.add(player)
+        self.dirty = self._players != self._written
 
     def discard(self, player: str) -> None:
         """Lift a ban, if there is one. Raises TypeError or ValueError where that is no player."""
         self._players.discard(check_player(player))
-
-    @property
-    def dirty(self) -> bool:
-        """Whether there is something to save."""
-        return self._players != self._written
+        self.dirty = self._players != self._written
 
     def take_changed(self) -> BansChange | None:
         """Return what has changed since the last call."""
         if not self.dirty:
             return None
         change = BansChange(sorted(self._players - self._written), sorted(self._written - self._players))
-        self._written = set(self._players)
+        self._written, self.dirty = set(self._players), False
         return change
 
     def all(self) -> BansChange:

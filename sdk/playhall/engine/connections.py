@@ -61,6 +61,8 @@ class Connections:
         self._links: dict[int, Link] = {}
         self._of_player: dict[str, Link] = {}
         self.by_number: Mapping[int, Link] = self._links
+        # The list of them, made again after one has come or gone.
+        self._listed: list[Link] | None = None
         self._conns: dict[str, Connection] = {}
         self.by_player: Mapping[str, Connection] = Snapshots(self._conns)
         self.empty_since: float | None = runtime.now.mono
@@ -71,7 +73,10 @@ class Connections:
 
     @property
     def links(self) -> list[Link]:
-        return list(self._links.values())
+        """All of them, in the order they came: a list that stays as it is, whoever comes or goes."""
+        if self._listed is None:
+            self._listed = list(self._links.values())
+        return self._listed
 
     def get(self, number: int) -> Link | None:
         return self._links.get(number)
@@ -211,6 +216,7 @@ class Connections:
     def _admit(self, link: Link, request: JoinRequest) -> None:
         """The connection has its seat; what it gets from here on follows the welcome."""
         self._links[link.number] = link
+        self._listed = None
         self._of_player[link.player] = link
         self.empty_since = None
         if self._runtime.presence.connect(link.player, name_in(request.meta)):
@@ -272,6 +278,7 @@ class Connections:
         joined = link.state is LinkState.JOINED
         link.state = LinkState.GONE
         del self._links[link.number]
+        self._listed = None
         del self._of_player[link.player]
         self._conns.pop(link.player, None)
         if not joined:

@@ -30,6 +30,7 @@ in `context`, frames in `receiving` and `sending`, versions and what is saved in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,9 +137,10 @@ class RoomCore:
         self._on_hibernate_ran = False
         self._last_base_written = False
         self._timer_at: float | None = None
-        # What `_timer_at` was found with, and until when it stands. None: it has to be found anew.
-        self._timer_key: tuple[int, int, Status] | None = None
-        self._timer_until = 0.0
+        # Until when `_timer_at` stands (mono), if there are still so many hooks and links, in this status.
+        self._timer_until = -math.inf
+        self._timer_hooks = self._timer_links = 0
+        self._timer_status = Status.STARTING
         self.room: Room[Any, Any, Any]
         """There from `start` on."""
         # As is all of this; until then `_connections` is None.
@@ -197,7 +199,7 @@ class RoomCore:
     def start(self, stored: StoredRoom | None, wake: WakeInfo, now: Now) -> None:
         """Start the room: from what is stored, or new. Answered by ReadyOut or StopOut."""
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         new = stored is None or (stored.base is None and not stored.records)
         saved = None
         try:
@@ -232,7 +234,7 @@ class RoomCore:
         Otherwise answered by JoinedOut, and then possibly CloseOut; or by CloseOut alone.
         """
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         if self.status is not Status.ACTIVE or self._connections is None:
             return False
         old = self._connections.of_player(request.player)
@@ -265,7 +267,7 @@ class RoomCore:
         room without connections, the time after which it hibernates begins anew.
         """
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         if self.status is not Status.ACTIVE or self._connections is None:
             return False
         if self._connections.empty_since is not None:
@@ -278,7 +280,7 @@ class RoomCore:
     def leave(self, link: int, clean: bool, now: Now) -> None:
         """A link's connection is gone; `clean`: the player left on purpose. Unknown links are ignored."""
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         found = self._link(link)
         if found is not None and self._connections is not None:
             fields = {"player": found.player, "clean": clean}
@@ -300,7 +302,7 @@ class RoomCore:
     def hold(self, link: int, held: bool, now: Now) -> None:
         """While `held`, the link counts as without credit: too much is on the way to its router already."""
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         found = self._link(link)
         if found is not None and found.outbox.held != held:
             found.outbox.held = held
@@ -324,7 +326,7 @@ class RoomCore:
     def timer(self, now: Now) -> None:
         """Do what has fallen due."""
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         self._runtime.hooks.expire(now.mono)
         if self.status is Status.ACTIVE:
             self._end_grace()
@@ -341,10 +343,17 @@ class RoomCore:
         Frames, acknowledgements and ticks are many, and what they move are waits of many seconds: what they
         begin is found within LOOK_S, and one that they end early makes a timer that finds nothing to do.
         """
+        runtime = self._runtime
+        hooks, mono = len(runtime.hooks), runtime.now.mono
         links = 0 if self._connections is None else len(self._connections.by_number)
-        key = (len(self._runtime.hooks), links, self.status)
-        if key != self._timer_key or self._runtime.now.mono >= self._timer_until:
-            self._timer_key, self._timer_until = key, self._runtime.now.mono + LOOK_S
+        if (
+            mono >= self._timer_until
+            or hooks != self._timer_hooks
+            or links != self._timer_links
+            or self.status is not self._timer_status
+        ):
+            self._timer_hooks, self._timer_links, self._timer_status = hooks, links, self.status
+            self._timer_until = mono + LOOK_S
             self._timer_at = self._find_next_timer()
         return self._timer_at
 
@@ -374,14 +383,14 @@ class RoomCore:
     def need_base(self, now: Now) -> None:
         """The state store cannot go on from the records it has: write a base."""
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         if self.status in (Status.ACTIVE, Status.CLOSING) and self._runtime.version:
             self._flush_to_base()
 
     def settled(self, token: int, result: Any, error: BaseException | None, now: Now) -> None:
         """An awaitable has ended. `result` is what it came to; of account where room code answers."""
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         self._runtime.hooks.settle(token, error, result)
         self._go_on_closing()
 
@@ -393,7 +402,7 @@ class RoomCore:
         links are forgotten without a CloseOut. Without any by then, the room hibernates.
         """
         self._runtime.now = now
-        self._timer_key = None
+        self._timer_until = -math.inf
         self._close_room(CloseCode.ROOM_MOVED, "the room is moving", move=move)
 
     def summary(self) -> dict[str, Any]:

@@ -295,7 +295,7 @@ cdef class Timing:
     def __enter__(self):
         self.timers.push(self.name)
 
-    def __exit__(self, *raised):
+    def __exit__(self, kind, error, trace):
         self.timers.pop()
 
 
@@ -523,7 +523,7 @@ cdef class HookStack:
     def __enter__(self):
         self._depth += 1
 
-    def __exit__(self, kind, *raised):
+    def __exit__(self, kind, error, trace):
         if kind is None:
             self.let_go()
         else:
@@ -654,12 +654,20 @@ cdef class Intake:
             raise
         except BaseException as error:
             hooks.leave()
-            self.runtime.report(hook, error)
+            self.report(hook, error)
         else:
             hooks.leave()
             if got is not None:
                 self.runtime.returned(hook, got, link.number)
         hooks.let_go()
+        return 0
+
+    cdef int report(self, str hook, error) except -1:
+        try:
+            self.runtime.report(hook, error)
+        except BaseException:
+            self.hooks._depth -= 1
+            raise
         return 0
 
     def drained(self, number, total, mono):

@@ -27,11 +27,11 @@ __all__ = [
     "adopt",
     "bury",
     "by_room",
-    "changes_of",
     "equip",
     "is_dead",
     "native",
     "put",
+    "record_of",
     "reliable_only",
     "restore",
     "route",
@@ -73,7 +73,7 @@ if TYPE_CHECKING or not native:
     )
     from playhall.engine.lanes import Downlink, Lane
     from playhall.engine.packing import UpQueue, UpRun, by_room, reliable_only, route
-    from playhall.engine.records import changes_of, rows_of
+    from playhall.engine.records import record_of, rows_of
     from playhall.engine.tracking import Flush, Tracked, Tracker
     from playhall.engine.wsheaders import Guard, HeaderScanner, Intake
 else:
@@ -87,7 +87,7 @@ else:
         reliable_only,
         route,
     )
-    from playhall.engine.native.records import changes_of, rows_of
+    from playhall.engine.native.records import record_of, rows_of
     from playhall.engine.native.tables import (
         Flush,
         Handle,

@@ -1,4 +1,4 @@
-"""What records and bases hold of entities, private and shared states: their rows in msgpack, for `statelog`.
+"""Records, and what bases hold of entities, private and shared states: in msgpack, for `statelog`.
 
 The pure twin of `native.records`, which writes the same bytes straight from the tables.
 """
@@ -16,7 +16,11 @@ from playhall.engine.wire import Writer
 if TYPE_CHECKING:
     from playhall.engine.tracking import Flush, Tracked
 
-__all__ = ["Change", "Owner", "Patch", "Private", "Row", "changes_of", "rows_of"]
+__all__ = ["Change", "Owner", "Patch", "Private", "Row", "record_of", "rows_of"]
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_ARRAY_OF_11 = b"\x9b"
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -69,13 +73,24 @@ def rows_of(tracked: Iterable[Tracked]) -> tuple[list[Row], list[Private]]:
     return rows, privates
 
 
-def changes_of(flush: Flush) -> tuple[list[Change], list[Patch], list[Owner]]:
-    """Return what a flush has changed of what is saved."""
-    found: tuple[list[Change], list[Patch], list[Owner]] = ([], [], [])
+def record_of(flush: Flush, tick: int, next_id: int, rest: bytes, *, always: bool) -> bytes | None:
+    """Return the record of a flush, or None where it changed nothing that is saved, unless `always`.
+
+    `rest` is what stands in it after all that is said of entities and states.
+    """
+    removed: list[int | str] = [
+        one.owner or "" if one.scope is Scope.PRIVATE else one.id
+        for one in flush.removed
+        if one.scope is not Scope.PRESENCE
+    ]
+    changes: tuple[list[Change], list[Patch], list[Owner]] = ([], [], [])
     for one in flush.changed:
         if one.scope is not Scope.PRESENCE:
-            _write_change(one, flush.version, *found)
-    return found
+            _write_change(one, flush.version, *changes)
+    parts = (removed, *rows_of(flush.added), *changes)
+    if not (always or any(parts)):
+        return None
+    return b"".join([_ARRAY_OF_11, *map(_ENCODER.encode, (tick, next_id, *parts)), rest])
 
 
 def _write_change(

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from playhall.engine.backend import Flush, Tracked, changes_of, rows_of
+from playhall.engine.backend import Flush, Tracked, record_of, rows_of
 from playhall.engine.bots import is_bot
 from playhall.engine.fields import (
     BOOL,
@@ -45,7 +45,6 @@ from playhall.engine.records import Change, Owner, Patch, Private, Row
 from playhall.engine.schema import FIRST_ENTITY_ID, FIRST_PRESENCE_ID, SHARED_ID, Schema
 from playhall.engine.specs import MAX_ENTITY, KindSpec
 from playhall.engine.store import check_player
-from playhall.engine.tracking import Scope
 from playhall.engine.wire import VARINT53_MAX, Reader
 
 __all__ = ["BansChange", "BotsChange", "DamagedStateError", "LayoutError", "SavedBot", "SavedEntity"]
@@ -138,6 +137,8 @@ class _Record(msgspec.Struct, array_like=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
+# Where nobody was seen, and neither bots nor bans have changed.
+_UNCHANGED = b"".join(map(_ENCODER.encode, ([], None, None)))
 _BASES = msgspec.msgpack.Decoder(_Base)
 _RECORDS = msgspec.msgpack.Decoder(_Record)
 
@@ -184,32 +185,11 @@ def write_base(schema: Schema[Any, Any], totals: Totals, tracked: Iterable[Track
 
 def write_record(flush: Flush, totals: Totals) -> bytes | None:
     """Return the record of one flush, or None where it changed nothing that is saved."""
-    removed: list[int | str] = [
-        one.owner or "" if one.scope is Scope.PRIVATE else one.id
-        for one in flush.removed
-        if one.scope is not Scope.PRESENCE
-    ]
-    rows, privates = rows_of(flush.added)
-    changes, patches, owners = changes_of(flush)
-    seen = _seen(totals)
-    others = totals.next_id_moved or totals.bots is not None or totals.bans is not None
-    if not (others or removed or rows or privates or changes or patches or owners or seen):
-        return None
-    return _ENCODER.encode(
-        _Record(
-            totals.tick,
-            totals.next_id,
-            removed,
-            rows,
-            privates,
-            changes,
-            patches,
-            owners,
-            seen,
-            totals.bots,
-            totals.bans,
-        )
-    )
+    rest = _UNCHANGED
+    if totals.seen or totals.bots is not None or totals.bans is not None:
+        rest = b"".join(map(_ENCODER.encode, (_seen(totals), totals.bots, totals.bans)))
+    always = totals.next_id_moved or rest is not _UNCHANGED
+    return record_of(flush, totals.tick, totals.next_id, rest, always=always)
 
 
 def _seen(totals: Totals) -> list[_Seen]:

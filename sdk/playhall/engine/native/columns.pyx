@@ -11,8 +11,6 @@ from libc.string cimport memcpy
 
 from playhall.engine.native.tables cimport (
     CODE_BOOL,
-    CODE_Q8,
-    CODE_Q16,
     Field,
     KindTable,
     Table,
@@ -21,8 +19,10 @@ from playhall.engine.native.tables cimport (
     bitmap_words,
     clear_bit,
     ctz64,
+    is_quantised,
     mark,
-    number_in,
+    mark_whole,
+    spread,
 )
 
 from playhall.engine.columns import Columns
@@ -30,7 +30,10 @@ from playhall.engine.errors import FieldError
 
 cdef extern from "scans.h":
     bint ph_scan(const char* now, const char* told, size_t width, size_t rows, uint64_t* out) noexcept nogil
-    void ph_mark_64(uint64_t* masks, uint64_t bit) noexcept nogil
+
+
+cdef enum:
+    PIECE = 64  # words of a bitmap that are looked at together
 
 
 cdef class Rows:
@@ -106,7 +109,7 @@ cdef class Rows:
         cdef uint32_t index
         self.make_room()
         for index in range(self.table.t.fields):
-            if self.table.t.told[index] != NULL and self.find(index):
+            if self.table.t.told[index] != NULL and self.find(index, True):
                 return True
         return False
 
@@ -117,7 +120,7 @@ cdef class Rows:
         cdef list differing = []
         self.make_room()
         for index in range(t.fields):
-            if t.told[index] != NULL and self.find(index):
+            if t.told[index] != NULL and self.find(index, False):
                 differing.append(index)
         for index in differing:
             if is_quantised(t.field + index):
@@ -140,19 +143,31 @@ cdef class Rows:
     cdef inline uint64_t* found_in(self, uint32_t index) noexcept:
         return self.found + <size_t>index * self.found_words
 
-    cdef bint find(self, uint32_t index) noexcept:
+    cdef bint find(self, uint32_t index, bint one) noexcept:
         """Note the rows of entities in which a column is not what was told. Whether there are any.
 
-        Quantised values that fit are at their step after this.
+        Quantised values that fit are at their step after this. `one`: stop where some are found.
         """
+        cdef uint32_t word
+        cdef bint any = False
+        for word in range(0, bitmap_words(&self.table.t), PIECE):
+            if self.find_in(index, word):
+                any = True
+                if one:
+                    break
+        return any
+
+    cdef bint find_in(self, uint32_t index, uint32_t first) noexcept:
+        """The same of PIECE words at most."""
         cdef Table* t = &self.table.t
         cdef Field* field = t.field + index
         cdef uint64_t* found = self.found_in(index)
+        cdef size_t at = 64 * <size_t>first, rows = min(<size_t>(64 * PIECE), t.used - at), there = field.width * at
         cdef uint32_t word
         cdef uint64_t any = 0
-        if not ph_scan(t.data[index], t.told[index], field.width, t.used, found):
+        if not ph_scan(t.data[index] + there, t.told[index] + there, field.width, rows, found + first):
             return False
-        for word in range(bitmap_words(t)):
+        for word in range(first, first + <uint32_t>((rows + 63) // 64)):
             if found[word] & ~t.alive[word]:
                 put_back(t, index, 64 * word, found[word] & ~t.alive[word])
                 found[word] &= t.alive[word]
@@ -214,10 +229,9 @@ cdef class Rows:
                 t.told[index] + width * first, t.data[index] + width * first, width * min(<size_t>64, t.used - first)
             )
             if rows == ~<uint64_t>0 and t.words == 1:
-                ph_mark_64(t.dirty + first, <uint64_t>1 << index)
-                t.dirty_rows[word] = rows
-                t.touched = 1
+                mark_whole(t, word, index)
                 continue
+            spread(t, word)
             while rows:
                 mark(t, 64 * word + <uint32_t>ctz64(rows), index)
                 rows &= rows - 1
@@ -249,10 +263,6 @@ class Shown(dict):
 
 cdef char* address_of(array) except NULL:
     return <char*><size_t>array.__array_interface__["data"][0]
-
-
-cdef inline bint is_quantised(const Field* field) noexcept nogil:
-    return field.code == CODE_Q8 or field.code == CODE_Q16
 
 
 cdef void put_back(Table* t, uint32_t index, uint32_t first, uint64_t rows) noexcept nogil:

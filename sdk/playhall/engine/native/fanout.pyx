@@ -37,6 +37,7 @@ from playhall.engine.native.tables cimport (
     ctz64,
     enter_size,
     has_bit,
+    is_plain,
     popcount64,
     put_changes,
     put_enter,
@@ -78,6 +79,7 @@ cdef enum:
     OWNER = 5
     MOST_BODY = 61425
     MIN_PACKED = 1024
+    MOST_SECTION = 16  # bytes of what stands before the entries of a section
     MOST_KEPT = 4194304  # bytes of a buffer that stay for the next flush
     GROUP_START = 9  # size, flags, count
     EACH_HEAD = 2
@@ -655,7 +657,7 @@ cdef struct Pieces:
     uint64_t* entered_in
     uint32_t cap
     uint64_t* told  # bitmap: of what is there is something to tell
-    uint32_t most  # the largest CHANGE
+    uint32_t most  # no CHANGE is larger
     bint any
 
 
@@ -695,6 +697,8 @@ cdef class Encoded:
     cdef Pieces* of_kind
     cdef uint32_t kinds
     cdef Buffer changes, enters
+    cdef size_t told_count  # rows of which `changes` tells
+    cdef bint is_plain  # that is all there is to tell of the flush
     cdef list extras  # by kind: None, or by row (patches, their number, owner) as bytes
 
     def __cinit__(self, Tracker tracker):
@@ -714,7 +718,10 @@ cdef class Encoded:
         cdef uint32_t number
         self.now = now
         self.generation += 1
-        self.changes.used = self.enters.used = 0
+        self.enters.used = self.changes.used = 0
+        self.changes.reserve(MOST_SECTION)
+        self.changes.used = MOST_SECTION  # for `put_section`, if it comes to that
+        self.told_count, self.is_plain = 0, flush is not None and not flush.removed
         self.reserve_kinds(len(self.tracker.tables))
         for number in range(self.kinds):
             table = self.tracker.tables[number]
@@ -748,22 +755,26 @@ cdef class Encoded:
     cdef int encode(self, KindTable table, Pieces* pieces) except -1:
         cdef Table* t = &table.t
         cdef char* start = self.changes.reserve(changes_bound(t))
-        cdef char* end = put_changes(start, t, pieces.at, pieces.size)
-        cdef uint32_t base = <uint32_t>self.changes.used, word, row
+        cdef char* end = put_changes(start, t, <uint32_t>self.changes.used, pieces.at, pieces.size)
+        cdef uint32_t word, row
         cdef uint64_t left, told
         self.changes.used += end - start
         pieces.most = 0
         for word in range(bitmap_words(t)):
             left, told = t.changed[word] & ~t.special[word], 0
+            self.is_plain = self.is_plain and not (t.added[word] | t.special[word])
+            if left == ~<uint64_t>0 and is_plain(t, t.alike[word] & t.public_mask[0]):
+                told, left = left, 0
+                pieces.most = max(pieces.most, pieces.size[64 * word] + 4)  # the id may be longer
             while left:
                 row = 64 * word + ctz64(left)
                 left &= left - 1
                 if pieces.size[row]:
                     told |= <uint64_t>1 << (row & 63)
-                    pieces.at[row] += base
                     pieces.most = max(pieces.most, pieces.size[row])
             pieces.told[word] = told
             pieces.any = pieces.any or told != 0
+            self.told_count += popcount64(told)
         for word in range(bitmap_words(t)):
             left = t.changed[word] & t.special[word]
             while left:
@@ -771,6 +782,15 @@ cdef class Encoded:
                 left &= left - 1
                 self.encode_special(table, pieces, row)
         return 0
+
+    cdef const char* all_changes(self, size_t* size) noexcept:
+        """Return the body of an update of all that was encoded, where it `is_plain`."""
+        cdef char section[MOST_SECTION]
+        cdef size_t before = put_section(section, CHANGE, self.told_count) - section
+        cdef char* body = self.changes.data + MOST_SECTION - before
+        memcpy(body, section, before)
+        size[0] = self.changes.used - MOST_SECTION + before if self.told_count else 0
+        return body
 
     cdef int encode_special(self, KindTable table, Pieces* pieces, uint32_t row) except -1:
         """Of a row of which more is to be told than a CHANGE."""
@@ -1187,20 +1207,26 @@ cdef class FanOut:
         """Send what a flush has changed to links that see all there is, and were up to date before it."""
         cdef Link link
         cdef list own = None
-        cdef size_t n
+        cdef const char* body
+        cdef size_t n, size = 0
         cdef bint shared
-        self.lacks.gather_all(flush)
-        self.scratch.used = 0
-        if self.lacks.any():
-            self.lacks.put(self.scratch)
-        if self.scratch.used > MOST_BODY:
+        self.lacks.clear()
+        if self.encoded.is_plain:
+            body = self.encoded.all_changes(&size)
+        else:
+            self.scratch.used = 0
+            self.lacks.gather_all(flush)
+            if self.lacks.any():
+                self.lacks.put(self.scratch)
+            body, size = self.scratch.data, self.scratch.used
+        if size > MOST_BODY:
             sync.follow(links, flush, now.moment())
             return 0
         if business:
             own = [self.own_of(link, now, business) for link in links]
-        shared = self.scratch.used > 0
+        shared = size > 0
         if shared:
-            self.send_one_body(links, self.scratch.data, self.scratch.used, own, now.version, now.tick)
+            self.send_one_body(links, body, size, own, now.version, now.tick)
         for n in range(len(links)):
             link = links[n]
             link.view.settle(self.tracker, now.version)

@@ -1,6 +1,6 @@
-"""What records and bases hold of entities, private and shared states. The twin of `records`.
+"""Records, and what bases hold of entities, private and shared states. The twin of `records`.
 
-The same msgpack, written straight from the tables; `msgspec.Raw` puts it in its place among the rest.
+The same msgpack, written straight from the tables. `msgspec.Raw` puts rows in their place in a base.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,19 +17,28 @@ from playhall.engine.native.tables cimport (
     PRIVATE,
     Flush,
     KindTable,
+    Run,
     Table,
     Tracked,
     bitmap_words,
     ctz64,
     fields_size,
     has_bit,
+    is_plain,
     mask_size,
+    plain_size,
+    put_columns,
     put_fields,
+    put_heads,
     put_mask,
+    put_varint,
+    take_run,
 )
 
 cdef enum:
     HEADS = 32  # bytes of what stands before the data of an item, at most, but for names
+    MOST_KEPT = 4194304  # bytes of items that stay for the next record
+    FEW = 4  # changes that are written one by one rather than together
 
 
 cdef class Items:
@@ -57,16 +66,29 @@ cdef class Items:
     cdef void end(self, const char* end) noexcept:
         self.size = end - self.data
 
+    cdef size_t array_size(self) noexcept:
+        return self.size + (1 if self.count <= 15 else 3 if self.count < 0x10000 else 5)
+
+    cdef char* put_array(self, char* out) noexcept:
+        out = put_head(out, 0x90, 0xDC, self.count, 15)
+        memcpy(out, self.data, self.size)
+        return out + self.size
+
     cdef object finish(self):
         """Return the array, or an empty list."""
-        cdef char head[8]
-        cdef Py_ssize_t size = put_head(head, 0x90, 0xDC, self.count, 15) - head
         if not self.count:
             return []
-        made = PyBytes_FromStringAndSize(NULL, size + <Py_ssize_t>self.size)
-        memcpy(PyBytes_AS_STRING(made), head, size)
-        memcpy(PyBytes_AS_STRING(made) + size, self.data, self.size)
+        made = PyBytes_FromStringAndSize(NULL, self.array_size())
+        self.put_array(PyBytes_AS_STRING(made))
         return Raw(made)
+
+    cdef int clear(self) except -1:
+        """Begin again. Memory is kept for that, unless it is much."""
+        self.size = self.count = 0
+        if self.space > MOST_KEPT:
+            PyMem_Free(self.data)
+            self.data, self.space = NULL, 0
+        return 0
 
 
 # msgpack, in the shortest form, as msgspec writes it
@@ -91,6 +113,9 @@ cdef inline char* put_number(char* out, uint64_t value) noexcept nogil:
     if value < 0x80:
         out[0] = <char>value
         return out + 1
+    if value >> 32:
+        out[0] = <char>0xCF
+        return put_big(out + 1, value, 8)
     out[0] = <char>(0xCC if value < 0x100 else 0xCD if value < 0x10000 else 0xCE)
     return put_big(out + 1, value, 1 if value < 0x100 else 2 if value < 0x10000 else 4)
 
@@ -131,13 +156,18 @@ def rows_of(tracked):
     cdef Items rows = Items(), privates = Items()
     cdef Tracked one
     for one in tracked:
-        if one.t == NULL:
-            raise ValueError(f"{one.entity!r} was removed")
-        if one.t.sharing == PRIVATE:
-            put_private(privates, one)
-        elif one.t.sharing != PRESENCE:
-            put_row(rows, one)
+        put_saved(rows, privates, one)
     return rows.finish(), privates.finish()
+
+
+cdef int put_saved(Items rows, Items privates, Tracked one) except -1:
+    if one.t == NULL:
+        raise ValueError(f"{one.entity!r} was removed")
+    if one.t.sharing == PRIVATE:
+        put_private(privates, one)
+    elif one.t.sharing != PRESENCE:
+        put_row(rows, one)
+    return 0
 
 
 cdef int put_row(Items rows, Tracked one) except -1:
@@ -161,29 +191,125 @@ cdef int put_private(Items privates, Tracked one) except -1:
     return 0
 
 
-# Changes
+# Records
 
-def changes_of(Flush flush not None):
-    """Return what a flush has changed of what is saved."""
-    cdef Items changes = Items(), patches = Items(), owners = Items()
+cdef class Parts:
+    """What a record says of entities and states, in the order in which it does."""
+
+    cdef Items removed, rows, privates, changes, patches, owners
+
+    def __cinit__(self):
+        self.removed, self.rows, self.privates = Items(), Items(), Items()
+        self.changes, self.patches, self.owners = Items(), Items(), Items()
+
+    cdef bint any(self) noexcept:
+        return (
+            self.removed.count + self.rows.count + self.privates.count
+            + self.changes.count + self.patches.count + self.owners.count
+        ) != 0
+
+    cdef bytes record(self, uint64_t tick, uint64_t next_id, bytes rest):
+        cdef Items items
+        cdef char head[32]
+        cdef char* at = put_number(put_number(put_head(head, 0x90, 0xDC, 11, 15), tick), next_id)
+        cdef size_t head_size = at - head, size = head_size + PyBytes_GET_SIZE(rest)
+        cdef tuple arrays = (self.removed, self.rows, self.privates, self.changes, self.patches, self.owners)
+        for items in arrays:
+            size += items.array_size()
+        cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
+        at = PyBytes_AS_STRING(made)
+        memcpy(at, head, head_size)
+        at += head_size
+        for items in arrays:
+            at = items.put_array(at)
+        memcpy(at, PyBytes_AS_STRING(rest), PyBytes_GET_SIZE(rest))
+        return made
+
+    cdef int clear(self) except -1:
+        cdef Items items
+        for items in (self.removed, self.rows, self.privates, self.changes, self.patches, self.owners):
+            items.clear()
+        return 0
+
+
+cdef Parts spare = Parts()
+
+
+def record_of(Flush flush not None, uint64_t tick, uint64_t next_id, bytes rest not None, *, bint always):
+    """Return the record of a flush, or None where it changed nothing that is saved, unless `always`."""
+    global spare
+    cdef Parts parts = spare if spare is not None else Parts()
+    spare = None
+    try:
+        put_removed(parts, flush)
+        put_tables(parts, flush)
+        return parts.record(tick, next_id, rest) if always or parts.any() else None
+    finally:
+        parts.clear()
+        spare = parts
+
+
+cdef int put_removed(Parts parts, Flush flush) except -1:
+    cdef Tracked one
+    cdef bytes player
+    for one in flush.removed:
+        if one.table.t.sharing == PRIVATE:
+            player = text_of(one.owner or "")
+            parts.removed.end(put_text(parts.removed.begin(HEADS + len(player)), player))
+        elif one.table.t.sharing != PRESENCE:
+            parts.removed.end(put_number(parts.removed.begin(HEADS), <uint64_t>one.id))
+    return 0
+
+
+cdef int put_tables(Parts parts, Flush flush) except -1:
+    """Write what was added and changed."""
     cdef KindTable table
-    cdef Table* t
-    cdef uint32_t word, row
+    cdef uint32_t word
     cdef uint64_t rows
     for table in flush.tracker.tables:
         if table is None or not table.t.flushed or table.t.sharing == PRESENCE:
             continue
-        t = &table.t
-        for word in range(bitmap_words(t)):
-            rows = t.changed[word]
+        for word in range(bitmap_words(&table.t)):
+            rows = table.t.added[word]
             while rows:
-                row = 64 * word + <uint32_t>ctz64(rows)
+                put_saved(parts.rows, parts.privates, table.by_row[64 * word + <uint32_t>ctz64(rows)])
                 rows &= rows - 1
-                if has_bit(t.special, row):
-                    put_special(changes, patches, owners, table.by_row[row], flush.version)
-                else:
-                    put_change(changes, table, row, t.mask + <size_t>row * t.words)
-    return changes.finish(), patches.finish(), owners.finish()
+            if table.t.changed[word]:
+                put_changes(parts, table, word, flush.version)
+    return 0
+
+
+cdef int put_changes(Parts parts, KindTable table, uint32_t word, uint32_t version) except -1:
+    cdef Table* t = &table.t
+    cdef uint32_t row
+    cdef uint64_t rows = t.changed[word], left
+    cdef Run run
+    while rows and t.words == 1 and t.sharing != PRIVATE and not rows & t.special[word]:
+        left = take_run(&run, t, word, rows)
+        if run.count <= FEW or not is_plain(t, t.mask[run.row[0]]):
+            break
+        put_run(parts.changes, t, &run)
+        rows = left
+    while rows:
+        row = 64 * word + <uint32_t>ctz64(rows)
+        rows &= rows - 1
+        if has_bit(t.special, row):
+            put_special(parts.changes, parts.patches, parts.owners, table.by_row[row], version)
+        else:
+            put_change(parts.changes, table, row, t.mask + <size_t>row * t.words)
+    return 0
+
+
+cdef int put_run(Items changes, Table* t, Run* run) except -1:
+    """Write rows in which the same has changed."""
+    cdef uint64_t mask = t.mask[run.row[0]], tail = 0
+    cdef uint32_t fields = plain_size(t, mask)
+    cdef char* end = put_varint(put_bin(<char*>&tail, mask_size(&mask, 1) + fields), mask)
+    cdef char* out = changes.begin(run.count * (HEADS + <size_t>fields))
+    changes.count += run.count - 1
+    changes.end(put_heads(out, run, True, tail, <uint32_t>(end - <char*>&tail), fields))
+    put_columns(out, t, run, mask)
+    return 0
 
 
 cdef int put_change(Items changes, KindTable table, uint32_t row, const uint64_t* mask) except -1:

@@ -76,11 +76,4 @@ static int ph_scan(const char *now, const char *told, size_t width, size_t rows,
     }
 }
 
-/* Sets the same bit in the masks of 64 rows. */
-PH_CLONES static void ph_mark_64(uint64_t *restrict masks, uint64_t bit)
-{
-    for (int n = 0; n < 64; n++)
-        masks[n] |= bit;
-}
-
 #endif

@@ -40,6 +40,28 @@ cdef extern from "Python.h":
     Py_ssize_t size_of_bytes "PyBytes_GET_SIZE"(PyObject* data) noexcept
 
 
+cdef extern from "runs.h":
+    ctypedef struct Run "ph_run":
+        uint32_t count
+        uint32_t row[64]
+    void whole_run "ph_whole"(Run* run, uint32_t first, const uint32_t* ids) noexcept nogil
+    uint64_t part_run "ph_part"(
+        Run* run, uint32_t first, uint64_t rows, const uint64_t* masks, const uint32_t* ids
+    ) noexcept nogil
+    void mark_64 "ph_mark_64"(uint64_t* masks, uint64_t bits) noexcept nogil
+    bint same_64 "ph_same_64"(const uint64_t* masks) noexcept nogil
+    void fill_32 "ph_fill_32"(uint32_t* out, uint32_t value) noexcept nogil
+    void fill_64 "ph_fill_64"(uint64_t* out, uint64_t value) noexcept nogil
+    char* put_heads "ph_put_heads"(
+        char* out, Run* run, bint record, uint64_t tail, uint32_t tail_size, uint32_t fields
+    ) noexcept nogil
+    void put_pieces "ph_put_pieces"(const Run* run, uint32_t base, uint32_t* offset, uint32_t* size) noexcept nogil
+    void ph_put_4_4(char* out, const Run* run, const char* one, const char* other) noexcept nogil
+    void ph_put_column(char* out, const Run* run, const char* column, uint32_t size) noexcept nogil
+    void ph_put_steps(
+        char* out, const Run* run, const char* column, uint32_t size, double lo, double hi, double steps
+    ) noexcept nogil
+
 cdef enum:
     PADDING = 16
     MAX_WORDS = 4  # of a mask: 255 fields
@@ -78,6 +100,7 @@ cdef struct Table:
     uint64_t owner_only_mask[MAX_WORDS]
     uint64_t writable_mask[MAX_WORDS]
     uint64_t all_mask[MAX_WORDS]
+    uint64_t var_mask[MAX_WORDS]  # those whose size depends on the value
     uint32_t fixed_size  # of all fields that have one, on the wire
     uint32_t public_fixed_size  # of those among them that everyone is told
 
@@ -104,8 +127,13 @@ cdef struct Table:
     uint64_t* changed
     uint64_t* special
 
+    # By 64 rows, of tables of one word.
+    uint64_t* whole  # fields written in all of them since the last flush, beside what `dirty` says
+    uint64_t* alike  # `mask` of all of them, where the last flush told the same of each; else 0
+
     uint8_t touched  # anything in dirty_rows
     uint8_t flushed  # anything in added or changed
+    uint64_t any_mask[MAX_WORDS]  # all that `mask` says of those rows
     # When the table is pinned: what Columns shows.
     char* shown_alive
     uint64_t* shown_id
@@ -287,6 +315,10 @@ cdef inline double number_at(const Table* t, uint32_t index, uint32_t row) noexc
     return number_in(t.data[index], t.field[index].code, row)
 
 
+cdef inline bint is_quantised(const Field* field) noexcept nogil:
+    return field.code == CODE_Q8 or field.code == CODE_Q16
+
+
 cdef inline double at_step(Field* field, double value) noexcept nogil:
     """The value of the step nearest to one between the bounds, as QuantisedType has it."""
     cdef double step = floor((value - field.lo) / (field.hi - field.lo) * field.steps + 0.5)
@@ -300,6 +332,23 @@ cdef inline void mark(Table* t, uint32_t row, uint32_t index) noexcept nogil:
     t.touched = 1
 
 
+cdef inline void mark_whole(Table* t, uint32_t word, uint32_t index) noexcept nogil:
+    """Note that a field was written in all 64 rows of a word since the last flush: for tables of one word."""
+    if t.dirty_rows[word] and not t.whole[word]:
+        mark_64(t.dirty + 64 * <size_t>word, <uint64_t>1 << index)
+    else:
+        t.whole[word] |= <uint64_t>1 << index
+    t.dirty_rows[word] = ~<uint64_t>0
+    t.touched = 1
+
+
+cdef inline void spread(Table* t, uint32_t word) noexcept nogil:
+    """Note by row what `whole` says of 64."""
+    if t.whole[word]:
+        mark_64(t.dirty + 64 * <size_t>word, t.whole[word])
+        t.whole[word] = 0
+
+
 cdef inline char* put_number(char* out, const Table* t, uint32_t index, uint32_t row) noexcept nogil:
     """Write a bool or number as it is sent."""
     cdef const Field* field = t.field + index
@@ -308,7 +357,7 @@ cdef inline char* put_number(char* out, const Table* t, uint32_t index, uint32_t
     cdef uint16_t step
     if field.code == CODE_F32 or field.code == CODE_U32 or field.code == CODE_I32:
         memcpy(out, column + 4 * <size_t>row, 4)
-    elif field.code == CODE_Q8 or field.code == CODE_Q16:
+    elif is_quantised(field):
         value = (<double*>column)[row]
         step = <uint16_t>floor((value - field.lo) / (field.hi - field.lo) * field.steps + 0.5)
         memcpy(out, &step, 2)
@@ -427,8 +476,55 @@ cdef inline bint mask_since(const Table* t, uint32_t row, uint32_t version, uint
     return found != 0
 
 
-# All that the last flush changed, for everyone, as CHANGE entries by row: `offset` and `size` by row, 0 where
-# there is nothing to tell. Of rows in `special` too, though more has to be told of those.
+# Fields of many rows at once, those in a mask of one word, where no size depends on a value.
+
+cdef inline bint is_plain(const Table* t, uint64_t mask) noexcept nogil:
+    """Whether that can be done: there are some, and neither they nor the mask, of 5 bytes at most, are large."""
+    return t.words == 1 and mask != 0 and not mask & t.var_mask[0] and mask < <uint64_t>1 << 35
+
+
+cdef inline uint64_t take_run(Run* run, const Table* t, uint32_t word, uint64_t rows) noexcept nogil:
+    """Make a run of those of these rows of a word, from the lowest on, of which the last flush told the same.
+
+    Returns the others. The table's masks are of one word.
+    """
+    if t.alike[word] and rows == ~<uint64_t>0:
+        whole_run(run, 64 * word, t.id)
+        return 0
+    return part_run(run, 64 * word, rows, t.mask, t.id)
+
+
+cdef inline uint32_t plain_size(const Table* t, uint64_t mask) noexcept nogil:
+    cdef uint32_t total = 0
+    while mask:
+        total += t.field[ctz64(mask)].size
+        mask &= mask - 1
+    return total
+
+
+cdef inline void put_columns(char* out, const Table* t, const Run* run, uint64_t mask) noexcept nogil:
+    """Write the fields of the rows of a run, after its heads, which begin at `out`."""
+    cdef Field* field
+    cdef uint32_t index, other
+    while mask:
+        index = <uint32_t>ctz64(mask)
+        mask &= mask - 1
+        other = <uint32_t>ctz64(mask) if mask else index
+        field = t.field + index
+        if is_quantised(field):
+            ph_put_steps(out, run, t.data[index], field.size, field.lo, field.hi, field.steps)
+        elif field.size == 4 and other != index and t.field[other].size == 4:
+            ph_put_4_4(out, run, t.data[index], t.data[other])
+            mask &= mask - 1
+            out += 4
+        else:
+            ph_put_column(out, run, t.data[index], field.size)
+        out += field.size
+
+
+# All that the last flush changed, for everyone, as CHANGE entries in the order of rows. `offset` and `size` are by
+# row: where an entry is, the first one being at `base`, and how long, 0 where there is nothing to tell. Of rows in
+# `special` too, though more has to be told of those.
 
 cdef Py_ssize_t changes_bound(const Table* t) except -1
-cdef char* put_changes(char* out, const Table* t, uint32_t* offset, uint32_t* size) except NULL
+cdef char* put_changes(char* out, const Table* t, uint32_t base, uint32_t* offset, uint32_t* size) except NULL

@@ -133,7 +133,7 @@ def equip(cls, spec):
 cdef enum:
     FIRST_MASK = 4
     FIRST_BITMAP = 6
-    ARRAYS = 14
+    ARRAYS = 16
 
 
 cdef struct Arrays:  # those by row that every table has: numbers, masks, bitmaps
@@ -146,7 +146,7 @@ cdef Arrays arrays_of(Table* t) noexcept:
         <void**>&t.id, <void**>&t.born, <void**>&t.changed_at, <void**>&t.owner_changed,
         <void**>&t.dirty, <void**>&t.mask,
         <void**>&t.alive, <void**>&t.owned, <void**>&t.fresh, <void**>&t.dirty_rows, <void**>&t.pending,
-        <void**>&t.added, <void**>&t.changed, <void**>&t.special,
+        <void**>&t.added, <void**>&t.changed, <void**>&t.special, <void**>&t.whole, <void**>&t.alike,
     ]
     return found
 
@@ -340,6 +340,8 @@ cdef int describe(Table* t, uint32_t index) noexcept:
     t.fixed_size += field.size
     if not field.owner_only:
         t.public_fixed_size += field.size
+    if not field.size:
+        set_bit(t.var_mask, index)
     t.var |= field.size == 0
     t.has_owner_only |= field.owner_only
     return 0
@@ -1215,10 +1217,12 @@ cdef int stamp_table(KindTable table, Flush flush, uint32_t version) except -1:
         memset(t.added, 0, 8 * <size_t>words)
         memset(t.changed, 0, 8 * <size_t>words)
         memset(t.special, 0, 8 * <size_t>words)
+        memset(t.alike, 0, 8 * <size_t>words)
         t.flushed = 0
     if not t.touched:
         return 0
     t.touched, t.flushed = 0, 1
+    memset(t.any_mask, 0, sizeof(t.any_mask))
     for word in range(words):
         rows = t.dirty_rows[word]
         if not rows:
@@ -1230,8 +1234,10 @@ cdef int stamp_table(KindTable table, Flush flush, uint32_t version) except -1:
             late &= late - 1
         t.fresh[word] &= ~fresh
         t.dirty_rows[word] = 0
-        if not (rows == ~<uint64_t>0 and stamp_block(t, 64 * word, version)):
-            stamp_rows(t, 64 * word, rows, version)
+        if rows == ~<uint64_t>0 and is_alike(t, word):
+            stamp_block(t, word, version)
+        else:
+            stamp_rows(t, word, rows, version)
         while fresh:
             t.born[64 * word + <uint32_t>ctz64(fresh)] = version
             fresh &= fresh - 1
@@ -1244,64 +1250,68 @@ cdef int settle_row(KindTable table, uint32_t row, Flush flush, uint32_t version
     return 0
 
 
-cdef void stamp_rows(Table* t, uint32_t first, uint64_t rows, uint32_t version) noexcept nogil:
+cdef void stamp_rows(Table* t, uint32_t at, uint64_t rows, uint32_t version) noexcept nogil:
     cdef uint32_t row, word, words = t.words
     cdef uint64_t* dirty
     cdef uint64_t fields
+    spread(t, at)
     while rows:
-        row = first + <uint32_t>ctz64(rows)
+        row = 64 * at + <uint32_t>ctz64(rows)
         rows &= rows - 1
         dirty = t.dirty + <size_t>row * words
         t.changed_at[row] = version
         for word in range(words):
             fields = dirty[word]
             t.mask[<size_t>row * words + word] = fields
+            t.any_mask[word] |= fields
             dirty[word] = 0
             while fields:
                 t.stamps[64 * word + <uint32_t>ctz64(fields)][row] = version
                 fields &= fields - 1
 
 
-cdef bint stamp_block(Table* t, uint32_t first, uint32_t version) noexcept nogil:
-    """Stamp 64 rows in which the same was written, as they often are. False: they are not."""
-    cdef uint64_t* dirty = t.dirty + first
-    cdef uint64_t fields = dirty[0], others = 0
-    cdef uint32_t n
-    if t.words != 1:
-        return False
-    for n in range(64):
-        others |= dirty[n] ^ fields
-    if others:
-        return False
-    memcpy(t.mask + first, dirty, 64 * 8)
-    memset(dirty, 0, 64 * 8)
-    fill(t.changed_at + first, version)
+cdef bint is_alike(Table* t, uint32_t at) noexcept nogil:
+    """Whether the same was written in all rows of a word, as it often is: `whole` tells it then."""
+    cdef uint64_t* dirty = t.dirty + 64 * <size_t>at
+    if t.words == 1 and not t.whole[at] and same_64(dirty):
+        t.whole[at] = dirty[0]
+        memset(dirty, 0, 64 * 8)
+    return t.whole[at] != 0
+
+
+cdef void stamp_block(Table* t, uint32_t at, uint32_t version) noexcept nogil:
+    """Stamp 64 rows that are alike."""
+    cdef uint64_t fields = t.whole[at]
+    cdef size_t first = 64 * <size_t>at
+    t.whole[at], t.alike[at] = 0, fields
+    t.any_mask[0] |= fields
+    fill_64(t.mask + first, fields)
+    fill_32(t.changed_at + first, version)
     while fields:
-        fill(t.stamps[ctz64(fields)] + first, version)
+        fill_32(t.stamps[ctz64(fields)] + first, version)
         fields &= fields - 1
-    return True
-
-
-cdef inline void fill(uint32_t* out, uint32_t version) noexcept nogil:
-    cdef uint32_t n
-    for n in range(64):
-        out[n] = version
 
 
 # All changes
 
+cdef enum:
+    FEW = 4  # rows that are written one by one rather than together
+
+
 cdef Py_ssize_t changes_bound(const Table* t) except -1:
     """At most how many bytes put_changes writes."""
     cdef uint32_t word, row
-    cdef uint64_t rows
+    cdef uint64_t rows, any_var = 0
     cdef uint64_t mask[MAX_WORDS]
     cdef Py_ssize_t total = 0
     cdef Py_ssize_t most = 5 + <Py_ssize_t>mask_size(t.all_mask, t.words) + t.public_fixed_size
     if not t.flushed:
         return 0
+    for word in range(t.words):
+        any_var |= t.any_mask[word] & t.public_mask[word] & t.var_mask[word]
     for word in range(bitmap_words(t)):
         rows = t.changed[word]
-        if not t.var:
+        if not any_var:
             total += most * popcount64(rows)
             continue
         while rows:
@@ -1312,22 +1322,55 @@ cdef Py_ssize_t changes_bound(const Table* t) except -1:
     return total
 
 
-cdef char* put_changes(char* out, const Table* t, uint32_t* offset, uint32_t* size) except NULL:
-    cdef uint32_t word, row
-    cdef uint64_t rows
-    cdef uint64_t mask[MAX_WORDS]
-    cdef char* start = out
-    cdef char* at
+cdef char* put_changes(char* out, const Table* t, uint32_t base, uint32_t* offset, uint32_t* size) except NULL:
+    cdef uint32_t word
+    cdef uint64_t rows, left
+    cdef char* start = out - base
+    cdef Run run
     if not t.flushed:
         return out
     for word in range(bitmap_words(t)):
         rows = t.changed[word]
+        if t.words > 1:
+            out = put_rows(out, start, t, 64 * word, rows, offset, size)
+            continue
         while rows:
-            row = 64 * word + <uint32_t>ctz64(rows)
-            rows &= rows - 1
-            at = out
-            if told_mask(t, row, mask):
-                out = put_change(out, t, row, mask)
-            offset[row] = <uint32_t>(at - start)
-            size[row] = <uint32_t>(out - at)
+            left = take_run(&run, t, word, rows)
+            if run.count > FEW and is_plain(t, t.mask[run.row[0]] & t.public_mask[0]):
+                out = put_run(out, start, t, &run, offset, size)
+            else:
+                out = put_rows(out, start, t, 64 * word, rows ^ left, offset, size)
+            rows = left
     return out
+
+
+cdef char* put_rows(
+    char* out, const char* start, const Table* t, uint32_t first, uint64_t rows, uint32_t* offset, uint32_t* size
+) except NULL:
+    """Write changes one by one."""
+    cdef uint32_t row
+    cdef uint64_t mask[MAX_WORDS]
+    cdef char* at
+    while rows:
+        row = first + <uint32_t>ctz64(rows)
+        rows &= rows - 1
+        at = out
+        if told_mask(t, row, mask):
+            out = put_change(out, t, row, mask)
+        offset[row] = <uint32_t>(at - start)
+        size[row] = <uint32_t>(out - at)
+    return out
+
+
+cdef char* put_run(
+    char* out, const char* start, const Table* t, Run* run, uint32_t* offset, uint32_t* size
+) noexcept nogil:
+    """Write the changes of rows in which the same has changed."""
+    cdef uint64_t mask = t.mask[run.row[0]] & t.public_mask[0], tail = 0
+    cdef uint32_t tail_size = <uint32_t>(put_varint(<char*>&tail, mask) - <char*>&tail)
+    cdef uint32_t fields = plain_size(t, mask)
+    cdef char* end
+    end = put_heads(out, run, False, tail, tail_size, fields)
+    put_columns(out, t, run, mask)
+    put_pieces(run, <uint32_t>(out - start), offset, size)
+    return end

@@ -30,7 +30,9 @@ TESTS = (
     "tests/unit/fieldlog",
     "tests/unit/testing",
     "tests/unit/client",
+    "tests/unit/router",
     "tests/protocol",
+    "tests/services/test_sockets.py",
 )
 
 

@@ -564,6 +564,8 @@ cdef class Intake:
     cdef HookStack hooks
     cdef FrameLog log
     cdef object runtime, room, decode, slow, early
+    cdef double wall
+    cdef long long tick
 
     def __init__(self, runtime, room, dict links, slow, early, decode):
         self.runtime, self.room, self.links = runtime, room, links
@@ -572,23 +574,35 @@ cdef class Intake:
 
     def receive(self, number, frame):
         """See intake.Intake.receive."""
+        self.begin()
+        self.take(number, frame)
+
+    cdef int begin(self) except -1:
+        """Frames come: note when that is."""
+        if self.log is not None:
+            self.wall, self.tick = self.runtime.now[1], self.runtime.tick
+        return 0
+
+    cdef int take(self, number, frame) except -1:
         cdef PyObject* found = PyDict_GetItem(self.links, number)
         cdef Link link
         if found == NULL:
-            return
+            return 0
         link = <Link>found  # held, as room code may end it
         if not link.joined:
             self.early(link, frame)
         elif not self.hand_over(link, frame):
             self.slow(link, frame)
+        return 0
 
     def receive_all(self, frames, Py_ssize_t start, double until):
         """See intake.Intake.receive_all."""
         cdef Watch watch = self.hooks.watch
         cdef Py_ssize_t n
+        self.begin()
         for n in range(start, len(frames)):
             number, frame = frames[n]
-            self.receive(number, frame)
+            self.take(number, frame)
             if watch is not None and watch.read() >= until:
                 return n + 1 - start
         return len(frames) - start
@@ -629,7 +643,7 @@ cdef class Intake:
         if self.log is not None:
             self.log.count += 1
             self.log.kept_messages.keep(
-                self.log.count, self.runtime.now[1], self.runtime.tick, True, link.player, 0, frame
+                self.log.count, self.wall, self.tick, True, link.player, 0, frame
             )
         conn = link.conn
         conn._client_tick = seen - 1 if seen else None

@@ -106,7 +106,7 @@ class Gate:
         self.heard_at = now
         """When the client sent its newest frame."""
         self.queue: UpQueue | None = None
-        """Where frames go that pass; None: nowhere."""
+        """Where frames go that pass; None: nowhere yet."""
         self.link = 0
         """Whose they are there."""
         self._rules = rules
@@ -131,10 +131,6 @@ class Gate:
         if not self._bytes.take(now, len(frame)):
             return TOO_MUCH
         return FORWARD if self.open and kind not in rules.control else CONTROL
-
-    def passes(self, kind: int) -> bool:
-        """Whether a frame of this kind goes on to the room, if it may at all."""
-        return self.open and self.queue is not None and kind not in self._rules.control
 
     def change_steady(self, per_s: float) -> None:
         """The steady ones have another rate."""

@@ -1,7 +1,8 @@
-"""Follows a stream of WebSocket frames by their headers (RFC 6455, 5.2), and takes out those for the room.
+"""Follows a stream of WebSocket frames by their headers (RFC 6455, 5.2), and takes out the usual ones.
 
-The stream is a client's. Most of it are whole binary frames for its room: they go from here straight into the
-queue to its room host. All else is handed on to who speaks the protocol, up to a frame that is too large.
+The stream is a client's. Most of it are binary frames that come whole: they are judged here, and most go
+straight into the queue to the client's room host. All else, what comes in pieces and what is about the
+connection, is handed on to who speaks the protocol, up to a frame that is too large.
 
 `native/gate.pyx` has the twins.
 """
@@ -93,10 +94,10 @@ class Inner(Protocol):
 
 
 class Reader(Protocol):
-    """Who is told of the client's frames."""
+    """Who is told of the client's frames, except those that are in the queue already."""
 
     def judged(self, verdict: int, frame: bytes, now: float) -> None:
-        """The gate said something else than FORWARD of a frame."""
+        """The client sent a frame, of which the gate said this."""
 
     def overflowed(self, now: float) -> None:
         """The queue to the room host is full."""
@@ -120,7 +121,7 @@ class Intake:
 
 
 class Guard:
-    """Stands before `inner`. Keeps from it frames for the room, and all from a frame over the limit on."""
+    """Stands before `inner`. Keeps from it whole binary frames, and all from a frame over the limit on."""
 
     def __init__(self, inner: Inner, intake: Intake, gate: Gate, reader: Reader) -> None:
         self._scanner = HeaderScanner(intake.limit)
@@ -152,7 +153,7 @@ class Guard:
                 self._reader.oversized(now)
 
     def _take(self, data: memoryview, now: float) -> int:
-        """Take a frame out. Returns its bytes with its header's; 0: it is not all there, or for others."""
+        """Take a frame out. Returns its bytes with its header's; 0: it is not all there, or no usual one."""
         if len(data) <= 2 + _MASK_BYTES or data[0] != _WHOLE_BINARY or not data[1] & _MASKED:
             return 0
         size, start = data[1] & 0x7F, 2
@@ -166,17 +167,15 @@ class Guard:
         if size > self._intake.limit or end > len(data):
             return 0
         mask, payload = data[start : start + _MASK_BYTES], data[start + _MASK_BYTES : end]
-        if not self._gate.passes(payload[0] ^ mask[0]):
-            return 0
         self._pass(bytes(byte ^ mask[at % _MASK_BYTES] for at, byte in enumerate(payload)), now)
         return end
 
     def _pass(self, frame: bytes, now: float) -> None:
         gate = self._gate
         verdict = gate.judge(frame, now)
-        if verdict != FORWARD:
+        if verdict != FORWARD or gate.queue is None:
             self._reader.judged(verdict, frame, now)
-        elif gate.queue is not None and not gate.queue.push(gate.link, frame):
+        elif not gate.queue.push(gate.link, frame):
             self._reader.overflowed(now)
 
     def _hand_on(self, data: memoryview) -> None:

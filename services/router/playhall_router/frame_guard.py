@@ -1,8 +1,8 @@
-"""What is between a WebSocket's transport and picows: frames for the room never get to it.
+"""What is between a WebSocket's transport and picows: most frames never get to it.
 
-A `FrameGuard` is given the stream. It takes out frames for the client's room, and hands on the rest up to the
-first that announces too much. picows has a limit of its own, but answers it with 1009, and clients are told
-4005.
+A `FrameGuard` is given the stream. It takes out the usual frames, for the client's session, and hands on the
+rest up to the first that announces too much. picows has a limit of its own, but answers it with 1009, and
+clients are told 4005.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _refuse(status: HTTPStatus, body: bytes) -> picows.WSUpgradeResponseWithList
 
 
 class _Listener(picows.WSListener):
-    """One WebSocket. It is the `Wire` of its session. Frames for the room do not come this way: `guard`."""
+    """One WebSocket. It is the `Wire` of its session. Usual frames do not come this way: see `guard`."""
 
     def __init__(
         self, router: Router, proxies: int, guard: Callable[[asyncio.Transport, Session], None]

@@ -439,7 +439,8 @@ class Reader:
 
     def judged(self, verdict: int, frame: bytes, now: float) -> None:
         self.said.append(("judged", verdict, frame, now))
-        self.gate.open = False
+        if verdict != gate.CONTROL:
+            self.gate.open = False
 
     def overflowed(self, now: float) -> None:
         self.said.append(("overflowed", now))
@@ -495,7 +496,7 @@ def inner(*frames: bytes) -> list[tuple[str, bytes]]:
 
 
 @each_engine
-def test_frames_for_the_room_go_to_the_queue_and_all_else_to_the_protocol(twin: Any, queues: Any) -> None:
+def test_usual_frames_are_taken_out_and_all_else_is_the_protocols(twin: Any, queues: Any) -> None:
     client = Guarded(twin, queues)
     small, middle, long = b"\x05hi", b"\x03" + bytes(124), b"\x03" + bytes(range(200))
     ping, control, text = (
@@ -521,7 +522,7 @@ def test_frames_for_the_room_go_to_the_queue_and_all_else_to_the_protocol(twin: 
     ]
     client.feed(b"".join(stream), [60_000])
     assert client.queued() == [(3, small), (3, middle), (3, long), (3, small)]
-    assert client.said == inner(ping, control, text, *odd)
+    assert client.said == [*inner(ping), ("judged", gate.CONTROL, b"\x02control", 2.0), *inner(text, *odd)]
     assert client.gate.heard_at == 2.0
 
 
@@ -535,14 +536,13 @@ def test_a_frame_in_pieces_is_the_protocols_and_the_next_is_not(twin: Any, queue
 
 
 @each_engine
-def test_until_the_client_is_in_its_room_all_is_the_protocols(twin: Any, queues: Any) -> None:
-    frame = websocket(b"\x05hi")
-    for closed in ({"open": False}, {"queue": None}):
+def test_until_the_client_is_in_its_room_all_is_told_to_its_reader(twin: Any, queues: Any) -> None:
+    for verdict, closed in ((gate.CONTROL, {"open": False}), (gate.FORWARD, {"queue": None})):
         client = Guarded(twin, queues)
         for name, value in closed.items():
             setattr(client.gate, name, value)
-        client.feed(frame, [100])
-        assert (client.said, client.queued()) == (inner(frame), [])
+        client.feed(websocket(b"\x05hi"), [100])
+        assert (client.said, client.queued()) == ([("judged", verdict, b"\x05hi", 2.0)], [])
 
 
 @each_engine
@@ -550,7 +550,8 @@ def test_who_is_told_of_frames_that_may_not_pass(twin: Any, queues: Any) -> None
     client = Guarded(twin, queues)
     bad = bytes((5,)) * 41
     client.feed(websocket(bad) + websocket(b"\x05late"), [100])
-    assert client.said == [("judged", gate.TOO_LONG, bad, 2.0), *inner(websocket(b"\x05late"))]
+    late = ("judged", gate.CONTROL, b"\x05late", 2.0)
+    assert client.said == [("judged", gate.TOO_LONG, bad, 2.0), late]
     client = Guarded(twin, queues)
     client.feed(websocket(b"\x07") + websocket(b"\x05late"), [100])
     assert client.said[0] == ("judged", gate.UNKNOWN, b"\x07", 2.0)

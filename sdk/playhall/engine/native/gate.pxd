@@ -31,7 +31,6 @@ cdef class Gate:
     cdef Bucket volume
 
     cdef int weigh(self, const unsigned char* frame, Py_ssize_t size, double now) noexcept
-    cdef bint lets(self, unsigned char kind) noexcept
 
 
 cdef class HeaderScanner:

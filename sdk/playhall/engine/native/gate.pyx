@@ -86,13 +86,6 @@ cdef class Gate:
             return TOO_MUCH
         return FORWARD if self.open and not traits & IS_CONTROL else CONTROL
 
-    def passes(self, unsigned char kind):
-        """See gate.Gate.passes."""
-        return self.lets(kind)
-
-    cdef bint lets(self, unsigned char kind) noexcept:
-        return self.open and self.queue is not None and not self.rules.traits[kind] & IS_CONTROL
-
     def change_steady(self, double per_s):
         """See gate.Gate.change_steady."""
         if per_s > self.steady.at_once:
@@ -253,15 +246,13 @@ cdef class Guard:
         if <uint64_t> size > self.intake.limit or end > length:
             return 0
         payload = data + start + MASK_BYTES
-        if not self.gate.lets(payload[0] ^ data[start]):
-            return 0
         unmask(payload, size, data + start)
         self.pass_on(payload, size, now)
         return end
 
     cdef int pass_on(self, const unsigned char* frame, Py_ssize_t size, double now) except -1:
         cdef int verdict = self.gate.weigh(frame, size, now)
-        if verdict != FORWARD:
+        if verdict != FORWARD or self.gate.queue is None:
             self.reader.judged(verdict, PyBytes_FromStringAndSize(<const char*> frame, size), now)
         elif not self.gate.queue.put(self.gate.link, <const char*> frame, size):
             self.reader.overflowed(now)

@@ -288,8 +288,19 @@ class RunningRoom:
         if skipped:
             meters.ticks_skipped.labels(self.identity.room_type).inc(skipped)
             self._slow_calls.skip(skipped)
-        self._call("tick", mono, self.core.tick)
+        if self._runs:
+            now = self._enter("tick", mono)
+            try:
+                self.core.tick(now)
+            except BaseException as error:
+                self._fail(error)
+            else:
+                self._carry_out(now)
+            finally:
+                self._pulse.leave()
         ended = time.monotonic()
+        if ended - mono > self._tick_s:
+            self._look_if_slow("tick", mono, ended)
         self._tick_seconds.observe(ended - mono)
         return ended
 

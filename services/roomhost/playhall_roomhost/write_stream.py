@@ -334,7 +334,8 @@ class WriteStream:
             room.told_tick = item.tick
         self._bound(room)
         if room.open and not room.queued:
-            self._enqueue(room)
+            room.queued = True
+            self._line.append(room)
 
     def _enqueue(self, room: _Room) -> None:
         if room.open and room.unsent and not room.queued:

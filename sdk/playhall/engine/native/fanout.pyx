@@ -15,6 +15,7 @@ bitmaps.
 from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -30,6 +31,7 @@ from playhall.engine.native.tables cimport (
     KindTable,
     Table,
     Tracked,
+    PyUnicode_AsUTF8AndSize,
     Tracker,
     bitmap_words,
     changes_bound,
@@ -46,6 +48,30 @@ from playhall.engine.native.tables cimport (
     varint_size,
 )
 
+cdef extern from "sights.h" nogil:
+    size_t split "ph_split"(
+        const uint64_t* seen,
+        const uint64_t* held,
+        const uint64_t* told,
+        uint32_t words,
+        uint32_t* rows,
+        uint32_t* differ,
+        size_t* differing,
+    )
+    size_t differing_words "ph_differing"(
+        const uint64_t* a, const uint64_t* b, uint32_t words, uint32_t* differ
+    )
+    char* copy_piece "ph_copy_piece"(char* to, const char* piece, uint32_t size)
+    char* copy_pieces "ph_copy_pieces"(
+        char* to,
+        const char* data,
+        const uint32_t* at,
+        const uint32_t* size,
+        const uint32_t* rows,
+        size_t count,
+    )
+
+
 from playhall.engine import sync as pure
 from playhall.engine.catchup import Step
 from playhall.engine.entries import Entries
@@ -54,7 +80,7 @@ from playhall.engine.outputs import FramesOut
 from playhall.engine.payloads import MIN_COMPRESSED, compress
 from playhall.engine.schema import PRIVATE_ID, SHARED_ID
 from playhall.engine.tracking import Scope
-from playhall.engine.updates import DEFLATED, LAST_PART, MAX_BODY, UPDATE, Section, encode_owner
+from playhall.engine.updates import DEFLATED, LAST_PART, MAX_BODY, UPDATE, Section
 from playhall.engine.views import Lack, place_of, ration
 
 __all__ = ["Link", "Outbox", "Sight", "Sync", "View"]
@@ -141,13 +167,15 @@ cdef class RowSet:
 
     cdef int copy(self, RowSet other) except -1:
         """Hold what another does."""
-        cdef uint32_t number
+        cdef uint32_t number, words
         cdef uint64_t* bits
-        self.clear()
-        for number in range(other.kinds):
-            if other.words[number]:
-                bits = self.reserve(number, other.words[number])
-                memcpy(bits, other.bits[number], other.words[number] * sizeof(uint64_t))
+        for number in range(max(self.kinds, other.kinds)):
+            words = other.words[number] if number < other.kinds else 0
+            if words:
+                bits = self.reserve(number, words)
+                memcpy(bits, other.bits[number], words * sizeof(uint64_t))
+            if number < self.kinds and self.words[number] > words:
+                memset(self.bits[number] + words, 0, (self.words[number] - words) * sizeof(uint64_t))
         return 0
 
     cdef bint equals(self, RowSet other) noexcept:
@@ -373,7 +401,7 @@ cdef class View:
         return self.sight is None and not self.widened and self.full and self.is_behind(version)
 
     def keeps_up(self, version):
-        return self.is_behind(version) and self.budget is None and not self.behind
+        return is_up_to_date(self, version)
 
     cdef bint is_behind(self, uint32_t version) noexcept:
         """By one version, and no more."""
@@ -521,7 +549,7 @@ cdef class View:
     cdef int settle(self, Tracker tracker, uint32_t version) except -1:
         """The client was sent all that it lacked."""
         self.tracker = tracker
-        self.holds_private = self.player in tracker._private
+        self.holds_private = bool(tracker._private) and self.player in tracker._private
         self.version = version
         if self.fresh:
             self.fresh = False
@@ -558,6 +586,11 @@ cdef class View:
 
     def name(self, version, tick):
         self.told_version, self.told_tick = version, tick
+
+
+cdef inline bint is_up_to_date(View view, uint32_t version) noexcept:
+    """As `View.keeps_up`."""
+    return view.is_behind(version) and view.budget is None and not view.behind
 
 
 cdef inline bint is_public(const Table* t) noexcept:
@@ -607,14 +640,6 @@ cdef inline char* put_u32(char* out, uint32_t value) noexcept nogil:
     return out + 4
 
 
-cdef inline char* put_piece(char* out, const char* piece, uint32_t size) noexcept nogil:
-    # Most have less than 16 bytes, and one move without a branch is faster than a call. Both are padded.
-    memcpy(out, piece, PADDING)
-    if size > PADDING:
-        memcpy(out + PADDING, piece + PADDING, size - PADDING)
-    return out + size
-
-
 cdef inline char* put_section(char* out, uint8_t section, uint64_t count) noexcept nogil:
     out[0] = <char>section
     return put_varint(out + 1, count)
@@ -646,19 +671,30 @@ cdef class Now:
         return self.made
 
 
+cdef struct Entered:
+    uint32_t at
+    uint32_t size
+    uint32_t owner_size  # of the OWNER that stands behind it; 0: there is none
+    uint32_t generation  # made for this flush, if it is that of the flush
+
+
 cdef struct Pieces:
-    # Of one kind. By row: its CHANGE as everyone is told it, and its ENTER with the OWNER after it, if that was
-    # made for this flush (`entered`).
+    # Of one kind. By row: its CHANGE as everyone is told it, and its ENTER.
+    const Table* t  # NULL: nobody is told of this kind
     uint32_t* at
     uint32_t* size
-    uint32_t* enter_at
-    uint32_t* enter_size
-    uint32_t* owner_size
-    uint64_t* entered_in
+    Entered* enter
     uint32_t cap
+    uint32_t words
     uint64_t* told  # bitmap: of what is there is something to tell
     uint32_t most  # no CHANGE is larger
     bint any
+
+
+cdef struct Kept:
+    # Rows of one kind in `Lacks.rows`, up to `end`.
+    uint32_t number
+    size_t end
 
 
 cdef struct Place:
@@ -666,10 +702,16 @@ cdef struct Place:
     uint32_t row
 
 
+cdef enum Answer:  # what became of one link's update
+    NOTHING, IN_PARTS, FIRST, LIKE
+
+
 cdef struct Group:
     size_t start, body, end  # in the buffer
     size_t head  # its size
-    uint32_t link  # the first of its links
+    size_t like  # LIKE: the number of the link whose body it shares
+    bint shared  # FIRST: others share its body
+    Answer answer
 
 
 cdef int compare_ids(const void* a, const void* b) noexcept nogil:
@@ -693,7 +735,7 @@ cdef class Encoded:
 
     cdef Tracker tracker
     cdef Now now
-    cdef uint64_t generation
+    cdef uint32_t generation  # counts flushes, from 1
     cdef Pieces* of_kind
     cdef uint32_t kinds
     cdef Buffer changes, enters
@@ -726,9 +768,11 @@ cdef class Encoded:
         for number in range(self.kinds):
             table = self.tracker.tables[number]
             self.of_kind[number].any = False
+            self.of_kind[number].t = NULL
             self.extras[number] = None
             if table is not None and is_public(&table.t):
                 reserve_pieces(&self.of_kind[number], &table.t)
+                self.of_kind[number].t, self.of_kind[number].words = &table.t, bitmap_words(&table.t)
                 if flush is not None and table.t.flushed:
                     self.encode(table, &self.of_kind[number])
         return 0
@@ -821,31 +865,34 @@ cdef class Encoded:
         """Encode that an entity is there, as everyone is told it, unless that was done for this flush."""
         cdef KindTable table = self.tracker.tables[number]
         cdef Table* t = &table.t
-        cdef Pieces* pieces = &self.of_kind[number]
+        cdef Entered* entered = self.of_kind[number].enter + row
         cdef char* end
-        cdef bytes owner
-        if pieces.entered_in[row] == self.generation:
+        cdef const char* owner
+        cdef Py_ssize_t size = 0
+        cdef object player
+        if entered.generation == self.generation:
             return 0
         end = put_enter(self.enters.reserve(enter_size(t, row, False)), t, row, False)
-        pieces.enter_at[row] = <uint32_t>self.enters.used
-        pieces.enter_size[row] = <uint32_t>(end - self.enters.data - self.enters.used)
+        entered.at = <uint32_t>self.enters.used
+        entered.size = <uint32_t>(end - self.enters.data - self.enters.used)
         self.enters.used = end - self.enters.data
-        pieces.owner_size[row] = 0
+        entered.owner_size = 0
         if t.sharing == SHARED and has_bit(t.owned, row):
-            owner = encode_owner(t.id[row], table.by_row[row].owner)
-            pieces.owner_size[row] = <uint32_t>len(owner)
-            self.enters.add(PyBytes_AS_STRING(owner), len(owner))
-        pieces.entered_in[row] = self.generation
+            player = (<Tracked>table.by_row[row]).owner
+            owner = PyUnicode_AsUTF8AndSize(<PyObject*>player, &size)
+            end = self.enters.reserve(10 + size)
+            end = put_varint(put_varint(end, t.id[row]), size)
+            memcpy(end, owner, size)
+            entered.owner_size = <uint32_t>(end + size - self.enters.data - self.enters.used)
+            self.enters.used += entered.owner_size
+        entered.generation = self.generation
         return 0
 
 
 cdef void free_pieces(Pieces* pieces) noexcept:
+    PyMem_Free(pieces.enter)
     PyMem_Free(pieces.at)
     PyMem_Free(pieces.size)
-    PyMem_Free(pieces.enter_at)
-    PyMem_Free(pieces.enter_size)
-    PyMem_Free(pieces.owner_size)
-    PyMem_Free(pieces.entered_in)
     PyMem_Free(pieces.told)
 
 
@@ -856,24 +903,18 @@ cdef int reserve_pieces(Pieces* pieces, const Table* t) except -1:
     cap = t.cap + 63 & ~<uint32_t>63
     free_pieces(pieces)
     memset(pieces, 0, sizeof(Pieces))
+    pieces.enter = <Entered*>PyMem_Malloc(cap * sizeof(Entered))
     pieces.at = <uint32_t*>PyMem_Malloc(cap * sizeof(uint32_t))
     pieces.size = <uint32_t*>PyMem_Malloc(cap * sizeof(uint32_t))
-    pieces.enter_at = <uint32_t*>PyMem_Malloc(cap * sizeof(uint32_t))
-    pieces.enter_size = <uint32_t*>PyMem_Malloc(cap * sizeof(uint32_t))
-    pieces.owner_size = <uint32_t*>PyMem_Malloc(cap * sizeof(uint32_t))
-    pieces.entered_in = <uint64_t*>PyMem_Malloc(cap * sizeof(uint64_t))
     pieces.told = <uint64_t*>PyMem_Malloc(cap // 64 * sizeof(uint64_t))
     if (
-        pieces.at is NULL
+        pieces.enter is NULL
+        or pieces.at is NULL
         or pieces.size is NULL
-        or pieces.enter_at is NULL
-        or pieces.enter_size is NULL
-        or pieces.owner_size is NULL
-        or pieces.entered_in is NULL
         or pieces.told is NULL
     ):
         raise MemoryError
-    memset(pieces.entered_in, 0, cap * sizeof(uint64_t))
+    memset(pieces.enter, 0, cap * sizeof(Entered))
     memset(pieces.told, 0, cap // 64 * sizeof(uint64_t))
     pieces.cap = cap
     return 0
@@ -887,8 +928,11 @@ cdef class Lacks:
     cdef Encoded encoded
     cdef uint32_t* leaves
     cdef Place* enters
-    cdef Place* kept
-    cdef size_t leaf_count, enter_count, kept_count, leaf_cap, enter_cap, kept_cap
+    cdef uint32_t* rows  # that changed, by kind
+    cdef Kept* kept
+    cdef uint32_t* differ
+    cdef size_t leaf_count, enter_count, kept_count, row_count
+    cdef size_t leaf_cap, enter_cap, kept_cap, row_cap, differ_cap
     cdef bint has_secrets  # among what enters is the player's own, of a kind with fields for owners only
 
     def __cinit__(self, Encoded encoded):
@@ -897,10 +941,12 @@ cdef class Lacks:
     def __dealloc__(self):
         PyMem_Free(self.leaves)
         PyMem_Free(self.enters)
+        PyMem_Free(self.rows)
         PyMem_Free(self.kept)
+        PyMem_Free(self.differ)
 
     cdef void clear(self) noexcept:
-        self.leaf_count = self.enter_count = self.kept_count = 0
+        self.leaf_count = self.enter_count = self.kept_count = self.row_count = 0
         self.has_secrets = False
 
     cdef int leave(self, uint32_t id) except -1:
@@ -925,57 +971,60 @@ cdef class Lacks:
             left &= left - 1
         return 0
 
-    cdef int keep_word(self, uint32_t number, uint32_t word, uint64_t left) except -1:
-        cdef Place* place
-        ensure(<void**>&self.kept, &self.kept_cap, self.kept_count + 64, sizeof(Place))
-        place = self.kept + self.kept_count
-        while left:
-            place.number, place.row = number, 64 * word + ctz64(left)
-            place += 1
-            left &= left - 1
-        self.kept_count = place - self.kept
-        return 0
+    cdef size_t compare(self, uint32_t number, const uint64_t* seen, const uint64_t* held) except? 0:
+        """Keep what has changed of what is seen and held. Returns in how many words these differ: `differ`."""
+        cdef Pieces* pieces = &self.encoded.of_kind[number]
+        cdef size_t differing = 0, found
+        ensure(<void**>&self.differ, &self.differ_cap, pieces.words + 1, sizeof(uint32_t))
+        if not pieces.any:
+            return differing_words(seen, held, pieces.words, self.differ)
+        ensure(<void**>&self.rows, &self.row_cap, self.row_count + 64 * <size_t>pieces.words + 4, sizeof(uint32_t))
+        found = split(
+            seen, held, pieces.told, pieces.words, self.rows + self.row_count, self.differ, &differing
+        )
+        if found:
+            ensure(<void**>&self.kept, &self.kept_cap, self.kept_count + 1, sizeof(Kept))
+            self.row_count += found
+            self.kept[self.kept_count].number, self.kept[self.kept_count].end = number, self.row_count
+            self.kept_count += 1
+        return differing
 
     cdef int gather(self, View view) except -1:
         """What a view that is up to date but for this flush lacks of what it sees."""
-        cdef Tracker tracker = self.encoded.tracker
-        cdef KindTable table
-        cdef Table* t
-        cdef Pieces* pieces
-        cdef uint32_t number, word, words
-        cdef uint64_t* visible
+        cdef const Table* t
+        cdef uint32_t number, word
+        cdef uint64_t* seen
         cdef uint64_t* held
-        cdef uint64_t seen, had
+        cdef size_t n
         self.clear()
-        for id in view.gone:
-            self.leave(id)
+        if view.gone:
+            for id in view.gone:
+                self.leave(id)
         for number in range(self.encoded.kinds):
-            table = tracker.tables[number]
-            if table is None or not is_public(&table.t):
+            t = self.encoded.of_kind[number].t
+            if t is NULL or not t.used:
                 continue
-            t = &table.t
-            pieces = &self.encoded.of_kind[number]
-            words = bitmap_words(t)
-            visible = view.sight.visible.reserve(number, words)
-            held = view.held.reserve(number, words)
-            for word in range(words):
-                seen, had = visible[word], held[word]
-                if seen != had:
-                    if had & ~seen:
-                        self.leave_word(t, word, had & ~seen)
-                    if seen & ~had:
-                        self.enter_word(number, word, seen & ~had)
-                if pieces.any and seen & had & pieces.told[word]:
-                    self.keep_word(number, word, seen & had & pieces.told[word])
+            seen = view.sight.visible.reserve(number, self.encoded.of_kind[number].words)
+            held = view.held.reserve(number, self.encoded.of_kind[number].words)
+            for n in range(self.compare(number, seen, held)):
+                word = self.differ[n]
+                if held[word] & ~seen[word]:
+                    self.leave_word(t, word, held[word] & ~seen[word])
+                if seen[word] & ~held[word]:
+                    self.enter_word(number, word, seen[word] & ~held[word])
             if t.has_owner_only:
-                self.look_for_secrets(table, view.player)
-        if self.leaf_count > 1:
-            qsort(self.leaves, self.leaf_count, sizeof(uint32_t), compare_ids)
+                self.look_for_secrets(number, view.player)
+        self.sort_leaves()
         return 0
 
-    cdef int look_for_secrets(self, KindTable table, str player) except -1:
+    cdef void sort_leaves(self) noexcept:
+        if self.leaf_count > 1:
+            qsort(self.leaves, self.leaf_count, sizeof(uint32_t), compare_ids)
+
+    cdef int look_for_secrets(self, uint32_t number, str player) except -1:
+        cdef KindTable table = self.encoded.tracker.tables[number]
         cdef size_t n = self.enter_count
-        while n and self.enters[n - 1].number == table.t.number and not self.has_secrets:
+        while n and self.enters[n - 1].number == number and not self.has_secrets:
             n -= 1
             if has_bit(table.t.owned, self.enters[n].row):
                 self.has_secrets = table.by_row[self.enters[n].row].owner == player
@@ -983,45 +1032,44 @@ cdef class Lacks:
 
     cdef int gather_all(self, flush) except -1:
         """What a flush tells everyone."""
-        cdef KindTable table
+        cdef const Table* t
         cdef Tracked tracked
-        cdef Pieces* pieces
         cdef uint32_t number, word
         self.clear()
         for tracked in flush.removed:
             if tracked.scope is _SCOPE_SHARED or tracked.scope is _SCOPE_PRESENCE:
                 self.leave(tracked.id)
         for number in range(self.encoded.kinds):
-            table = self.encoded.tracker.tables[number]
-            if table is None or not is_public(&table.t) or not table.t.flushed:
+            t = self.encoded.of_kind[number].t
+            if t is NULL or not t.flushed:
                 continue
-            pieces = &self.encoded.of_kind[number]
-            for word in range(bitmap_words(&table.t)):
-                if table.t.added[word]:
-                    self.enter_word(number, word, table.t.added[word])
-                if pieces.any and pieces.told[word]:
-                    self.keep_word(number, word, pieces.told[word])
-        if self.leaf_count > 1:
-            qsort(self.leaves, self.leaf_count, sizeof(uint32_t), compare_ids)
+            for word in range(bitmap_words(t)):
+                if t.added[word]:
+                    self.enter_word(number, word, t.added[word])
+            if self.encoded.of_kind[number].any:
+                self.compare(number, self.encoded.of_kind[number].told, self.encoded.of_kind[number].told)
+        self.sort_leaves()
         return 0
 
     cdef bint any(self) noexcept:
-        return self.leaf_count or self.enter_count or self.kept_count
+        return self.leaf_count or self.enter_count or self.row_count
 
     cdef int put(self, Buffer out) except -1:
         """Write the body of an update's only part. The caller looks whether it is one, by its size."""
         cdef Encoded encoded = self.encoded
-        cdef Pieces* pieces
+        cdef Entered* entered
         cdef Place* place
         cdef char* to
-        cdef char* data
-        cdef size_t n, owners = 0, patches = 0, changes = 0, space
+        cdef size_t n, owners = 0, size = 0
         cdef bint extras = False
         for n in range(self.enter_count):
-            encoded.enter(self.enters[n].number, self.enters[n].row)
-            owners += encoded.of_kind[self.enters[n].number].owner_size[self.enters[n].row] != 0
-        space = self.space(&extras)
-        to = out.reserve(space)
+            place = self.enters + n
+            entered = encoded.of_kind[place.number].enter + place.row
+            if entered.generation != encoded.generation:
+                encoded.enter(place.number, place.row)
+            owners += entered.owner_size != 0
+            size += entered.size + entered.owner_size
+        to = out.reserve(self.space(&extras) + size)
         if self.leaf_count:
             to = put_section(to, LEAVE, self.leaf_count)
             for n in range(self.leaf_count):
@@ -1029,82 +1077,105 @@ cdef class Lacks:
         if self.enter_count:
             to = put_section(to, ENTER, self.enter_count)
             for n in range(self.enter_count):
-                pieces, place = &encoded.of_kind[self.enters[n].number], self.enters + n
-                data = encoded.enters.data + pieces.enter_at[place.row]
-                to = put_piece(to, data, pieces.enter_size[place.row])
-        if not extras:
-            to = self.put_changes(to, self.kept_count)
-        else:
-            for n in range(self.kept_count):
-                changes += encoded.of_kind[self.kept[n].number].size[self.kept[n].row] != 0
-            to = self.put_changes(to, changes)
+                entered = encoded.of_kind[self.enters[n].number].enter + self.enters[n].row
+                to = copy_piece(to, encoded.enters.data + entered.at, entered.size)
+        to = self.put_changes(to, extras)
+        if owners and not extras:
+            to = self.put_owners(to, owners)
         out.used = to - out.data
-        if owners or extras:
-            self.put_extras(out, extras)
+        if extras:
+            self.put_extras(out)
         return 0
 
-    cdef char* put_changes(self, char* to, size_t count) noexcept:
-        cdef Pieces* pieces = NULL
-        cdef const char* data = self.encoded.changes.data
-        cdef Place* place = self.kept
-        cdef Place* end = self.kept + self.kept_count
+    cdef char* put_changes(self, char* to, bint extras) noexcept:
+        cdef Pieces* pieces
+        cdef size_t n, row, start = 0, count = self.row_count
+        if extras:
+            for n in range(self.kept_count):
+                pieces = &self.encoded.of_kind[self.kept[n].number]
+                for row in range(start, self.kept[n].end):
+                    count -= pieces.size[self.rows[row]] == 0
+                start = self.kept[n].end
+            start = 0
         if not count:
             return to
         to = put_section(to, CHANGE, count)
-        while place < end:
-            pieces = &self.encoded.of_kind[place.number]
-            to = put_piece(to, data + pieces.at[place.row], pieces.size[place.row])
-            place += 1
+        for n in range(self.kept_count):
+            pieces = &self.encoded.of_kind[self.kept[n].number]
+            to = copy_pieces(
+                to,
+                self.encoded.changes.data,
+                pieces.at,
+                pieces.size,
+                self.rows + start,
+                self.kept[n].end - start,
+            )
+            start = self.kept[n].end
+        return to
+
+    cdef char* put_owners(self, char* to, size_t count) noexcept:
+        """Write the owners of what enters, where no others have to be told."""
+        cdef Entered* entered
+        cdef size_t n
+        to = put_section(to, OWNER, count)
+        for n in range(self.enter_count):
+            entered = self.encoded.of_kind[self.enters[n].number].enter + self.enters[n].row
+            if entered.owner_size:
+                to = copy_piece(to, self.encoded.enters.data + entered.at + entered.size, entered.owner_size)
         return to
 
     cdef size_t space(self, bint* extras) except? 0:
-        """How many bytes a body may need, but for patches and owners."""
-        cdef size_t n, total = 64 + 5 * self.leaf_count
+        """How many bytes a body may need, but for what enters, patches and owners."""
+        cdef size_t n, row, start = 0, total = 64 + 5 * self.leaf_count
         cdef uint32_t number, most = 0
-        for n in range(self.enter_count):
-            total += self.encoded.of_kind[self.enters[n].number].enter_size[self.enters[n].row]
+        cdef uint32_t* size
         for number in range(self.encoded.kinds):
             if self.encoded.of_kind[number].any:
                 most = max(most, self.encoded.of_kind[number].most)
                 extras[0] = extras[0] or self.encoded.extras[number] is not None
         if most <= 64:
-            return total + self.kept_count * most
+            return total + self.row_count * most
         for n in range(self.kept_count):
-            total += self.encoded.of_kind[self.kept[n].number].size[self.kept[n].row]
+            size = self.encoded.of_kind[self.kept[n].number].size
+            for row in range(start, self.kept[n].end):
+                total += size[self.rows[row]]
+            start = self.kept[n].end
         return total
 
-    cdef int put_extras(self, Buffer out, bint extras) except -1:
+    cdef int put_extras(self, Buffer out) except -1:
         """Write patches, and then owners: of what changed and of what entered, in one order."""
         cdef list patches = [], owners = []
-        cdef Pieces* pieces
-        cdef Place* place
-        cdef size_t e = 0, k = 0
+        cdef Entered* entered
+        cdef size_t n, k, start = 0
+        cdef uint32_t number, row
         cdef uint64_t patch_count = 0
         cdef char* to
         cdef bytes joined
-        while e < self.enter_count or k < self.kept_count:
-            if k == self.kept_count or (e < self.enter_count and comes_first(self.enters + e, self.kept + k)):
-                place = self.enters + e
-                e += 1
-                pieces = &self.encoded.of_kind[place.number]
-                if pieces.owner_size[place.row]:
-                    owners.append(
-                        PyBytes_FromStringAndSize(
-                            self.encoded.enters.data + pieces.enter_at[place.row] + pieces.enter_size[place.row],
-                            pieces.owner_size[place.row],
-                        )
-                    )
-                continue
-            place = self.kept + k
-            k += 1
-            of_kind = self.encoded.extras[place.number] if extras else None
-            extra = None if of_kind is None else of_kind.get(place.row)
-            if extra is not None:
-                if extra[0]:
-                    patches.append(extra[0])
-                    patch_count += extra[1]
-                if extra[2]:
-                    owners.append(extra[2])
+        for n in range(self.kept_count):
+            number = self.kept[n].number
+            of_kind = self.encoded.extras[number]
+            if of_kind is not None:
+                for k in range(start, self.kept[n].end):
+                    row = self.rows[k]
+                    extra = of_kind.get(row) if has_bit(self.encoded.of_kind[number].t.special, row) else None
+                    if extra is None:
+                        continue
+                    if extra[0]:
+                        patches.append(extra[0])
+                        patch_count += extra[1]
+                    if extra[2]:
+                        owners.append((number, row, extra[2]))
+            start = self.kept[n].end
+        for n in range(self.enter_count):
+            number, row = self.enters[n].number, self.enters[n].row
+            entered = self.encoded.of_kind[number].enter + row
+            if entered.owner_size:
+                joined = PyBytes_FromStringAndSize(
+                    self.encoded.enters.data + entered.at + entered.size, entered.owner_size
+                )
+                owners.append((number, row, joined))
+        owners.sort()
+        owners = [told for _, _, told in owners]
         for section, parts, count in ((PATCH, patches, patch_count), (OWNER, owners, len(owners))):
             if parts:
                 joined = b"".join(parts)
@@ -1114,10 +1185,6 @@ cdef class Lacks:
         return 0
 
 
-cdef inline bint comes_first(const Place* a, const Place* b) noexcept:
-    return a.number < b.number or (a.number == b.number and a.row < b.row)
-
-
 cdef class FanOut:
     """Sends the updates of one room's flushes to many links at once."""
 
@@ -1125,8 +1192,9 @@ cdef class FanOut:
     cdef Encoded encoded
     cdef Lacks lacks
     cdef Buffer out, scratch
-    cdef Group* groups
-    cdef size_t group_cap
+    cdef Group* groups  # by link
+    cdef uint32_t* bodies  # a hash table of numbers of links, by body
+    cdef size_t group_cap, body_cap, body_mask
 
     def __cinit__(self, Tracker tracker):
         self.tracker = tracker
@@ -1136,6 +1204,7 @@ cdef class FanOut:
 
     def __dealloc__(self):
         PyMem_Free(self.groups)
+        PyMem_Free(self.bodies)
 
     cdef int add_group(self, list links, list heads, bytes body, bint unreliable) except -1:
         """As packing.pack_group, of links; heads may be alike."""
@@ -1234,19 +1303,19 @@ cdef class FanOut:
         return 0
 
     cdef list own_of(self, Link link, Now now, dict business):
-        """Return the bodies of what only the player is told."""
+        """Return the bodies of what only the player is told; None where there are none."""
         cdef size_t n
         cdef KindTable table
-        cdef object among = business.get(link.player)
+        cdef object among = business.get(link.player) if business else None
         if among is None and not self.lacks.has_secrets:
-            return []
+            return None
         among = set() if among is None else set(among)
         if self.lacks.has_secrets:
             for n in range(self.lacks.enter_count):
                 table = self.tracker.tables[self.lacks.enters[n].number]
                 if table.t.has_owner_only:
                     among.add(table.by_row[self.lacks.enters[n].row])
-        return pure.own_bodies(link.view.own(self.tracker, among), now.moment().entries)
+        return pure.own_bodies(link.view.own(self.tracker, among), now.moment().entries) or None
 
     cdef int finish(self, sync, Link link, list own, bint shared, Now now) except -1:
         """The link was sent what it shares; send it the rest."""
@@ -1263,118 +1332,132 @@ cdef class FanOut:
         same share a body. Returns the links whose update is in parts, to which nothing was sent.
         """
         cdef Link link
-        cdef list done = [], own = [], shared = [], left = []
-        cdef dict found = {}, members = {}
-        cdef size_t groups = 0, start = self.out.used
-        cdef Py_ssize_t group
-        cdef bint some
-        cdef list others
-        ensure(<void**>&self.groups, &self.group_cap, len(links), sizeof(Group))
-        for link in links:
-            self.lacks.gather(link.view)
+        cdef View view
+        cdef Group* group
+        cdef size_t n, count = len(links), start = self.out.used
+        cdef list others, own = None, left = []
+        cdef bint alike = False
+        self.prepare_bodies(count)
+        for n in range(count):
+            link, group = <Link>links[n], self.groups + n
+            view = link.view
+            self.lacks.gather(view)
             others = self.own_of(link, now, business)
-            if not self.put_alone(link, &self.groups[groups], others, now):
+            if others is not None:
+                if own is None:
+                    own = [None] * count
+                own[n] = others
+            self.put_alone(link, group, others is not None, now)
+            if group.answer == IN_PARTS:
                 left.append(link)
                 continue
-            done.append(link)
-            own.append(others)
-            some = self.groups[groups].end > self.groups[groups].body
-            shared.append(some)
-            if some:
-                self.groups[groups].link = <uint32_t>(len(done) - 1)
-                group = -1 if len(links) == 1 else self.alike(found, groups)
-                if group < 0:
-                    groups += 1
-                else:
-                    self.out.used = self.groups[groups].start
-                    members.setdefault(group, [self.groups[group].link]).append(len(done) - 1)
+            if group.answer == FIRST and self.is_like_another(n):
+                alike = True
             if self.lacks.leaf_count or self.lacks.enter_count:
-                link.view.held.copy(link.view.sight.visible)
-                link.view.gone.clear()
-            link.view.widened = link.view.kept_back = False
-        self.regroup(done, own, groups, start, members, now)
-        for n, link in enumerate(done):
+                view.held.copy(view.sight.visible)
+                if view.gone:
+                    view.gone.clear()
+            view.widened = view.kept_back = False
+        if alike:
+            self.regroup(links, own, start, now)
+        for n in range(count):
+            link, group = <Link>links[n], self.groups + n
+            if group.answer == IN_PARTS:
+                continue
+            if group.answer == FIRST and not group.shared:
+                link.outbox.total_sent += <long long>(group.head + group.end - group.body)
             # What is its own is measured by what the view held before, so this comes last.
             link.view.settle(self.tracker, now.version)
-            self.finish(sync, link, own[n], shared[n], now)
+            self.finish(sync, link, None if own is None else own[n], group.answer != NOTHING, now)
         return left
 
-    cdef bint put_alone(self, Link link, Group* group, list own, Now now) except -1:
-        """Write what a link lacks as a group for it alone, or nothing where it lacks nothing. Returns whether
-        it is one part.
+    cdef int prepare_bodies(self, size_t count) except -1:
+        cdef size_t wanted = 64
+        while wanted < 2 * count:
+            wanted *= 2
+        ensure(<void**>&self.groups, &self.group_cap, count, sizeof(Group))
+        ensure(<void**>&self.bodies, &self.body_cap, wanted, sizeof(uint32_t))
+        self.body_mask = wanted - 1
+        memset(self.bodies, 0xFF, wanted * sizeof(uint32_t))
+        return 0
+
+    cdef int put_alone(self, Link link, Group* group, bint more, Now now) except -1:
+        """Write what a link lacks as a group for it alone, or nothing where it lacks nothing or that is no one
+        part. `more`: a part of its own follows.
         """
         cdef char* start
         cdef char* head
         cdef char* to
+        group.shared, group.answer = False, NOTHING
+        if not self.lacks.any():
+            return 0
         group.start = self.out.used
         start = self.out.reserve(GROUP_START + 8 + 4 + 16)
         start[4] = 0
         put_u32(start + 5, 1)
         memcpy(start + GROUP_START, &link.number, 8)
         head = start + GROUP_START + 8 + 4 + 1
-        to = put_head(head, link.view, now.version, now.tick, 0 if own else HEAD_LAST)
+        to = put_head(head, link.view, now.version, now.tick, 0 if more else HEAD_LAST)
         (head - 1)[0] = <char>(to - head)
         group.head = to - head
         self.out.used = group.body = to - self.out.data
-        if self.lacks.any():
-            self.lacks.put(self.out)
+        self.lacks.put(self.out)
         group.end = self.out.used
         if group.end == group.body or group.end - group.body > MOST_BODY:
             self.out.used = group.start
-            return group.end == group.body
+            group.answer = NOTHING if group.end == group.body else IN_PARTS
+            return 0
+        group.answer = FIRST
         start = self.out.data + group.start
         put_u32(start, <uint32_t>(group.end - group.start - 4))
         put_u32(start + GROUP_START + 8, <uint32_t>(group.end - group.body))
-        return True
+        return 0
 
-    cdef Py_ssize_t alike(self, dict found, size_t new) except -2:
-        """Return an earlier group with the body of the new one, or -1."""
-        cdef Group* group = &self.groups[new]
+    cdef bint is_like_another(self, size_t new) noexcept:
+        """Whether another link before has the same body. Takes the new one back then."""
+        cdef Group* group = self.groups + new
         cdef Group* other
         cdef size_t size = group.end - group.body
-        cdef object key = sample(self.out.data + group.body, size)
-        cdef object earlier = found.get(key)
-        if earlier is None:
-            found[key] = new
-            return -1
-        if type(earlier) is int:
-            earlier = found[key] = [earlier]
-        for at in earlier:
-            other = &self.groups[<size_t>at]
+        cdef size_t at = <size_t>sample(self.out.data + group.body, size) & self.body_mask
+        while self.bodies[at] != 0xFFFFFFFFU:
+            other = self.groups + self.bodies[at]
             if other.end - other.body == size and not memcmp(
                 self.out.data + other.body, self.out.data + group.body, size
             ):
-                return at
-        earlier.append(new)
-        return -1
+                other.shared = True
+                group.like, group.answer = self.bodies[at], LIKE
+                self.out.used = group.start
+                return True
+            at = (at + 1) & self.body_mask
+        self.bodies[at] = <uint32_t>new
+        return False
 
-    cdef int regroup(self, list links, list own, size_t groups, size_t start, dict members, Now now) except -1:
-        """Write the groups anew, if some are for several links."""
+    cdef int regroup(self, list links, list own, size_t start, Now now) except -1:
+        """Write the groups anew: some are for several links."""
         cdef Group* group
-        cdef Link link
-        cdef size_t n
-        cdef list indices
-        if members:
-            self.scratch.used = 0
-            self.scratch.add(self.out.data + start, self.out.used - start)
-            self.out.used = start
-        for n in range(groups):
-            group = &self.groups[n]
-            indices = members.get(n) if members else None
-            if indices is None:
-                link = links[group.link]
-                link.outbox.total_sent += <long long>(group.head + group.end - group.body)
-                if members:
-                    self.out.add(self.scratch.data + group.start - start, group.end - group.start)
-            else:
-                self.send_one_body(
-                    [links[index] for index in indices],
-                    self.scratch.data + group.body - start,
-                    group.end - group.body,
-                    [own[index] for index in indices],
-                    now.version,
-                    now.tick,
-                )
+        cdef size_t n, count = len(links)
+        cdef dict members = {}
+        for n in range(count):
+            if self.groups[n].answer == LIKE:
+                members.setdefault(self.groups[n].like, [self.groups[n].like]).append(n)
+        self.scratch.used = 0
+        self.scratch.add(self.out.data + start, self.out.used - start)
+        self.out.used = start
+        for n in range(count):
+            group = self.groups + n
+            if group.answer != FIRST:
+                continue
+            if not group.shared:
+                self.out.add(self.scratch.data + group.start - start, group.end - group.start)
+                continue
+            self.send_one_body(
+                [links[index] for index in members[n]],
+                self.scratch.data + group.body - start,
+                group.end - group.body,
+                None if own is None else [own[index] for index in members[n]],
+                now.version,
+                now.tick,
+            )
         return 0
 
 
@@ -1385,7 +1468,8 @@ cdef uint64_t sample(const char* body, size_t size) noexcept nogil:
     if size < 8:
         word = 0
         memcpy(&word, body, size)
-        return key * <uint64_t>0x9E3779B97F4A7C15 ^ word
+        key = key * <uint64_t>0x9E3779B97F4A7C15 ^ word
+        return key ^ key >> 29
     for n in range(16):
         at = n * (size - 8) // 15
         memcpy(&word, body + at, 8)
@@ -1492,7 +1576,7 @@ cdef int sort_out(links, flush, Now now, list together, list alike, list apart) 
         else:
             if view.full:
                 view.unfollow(now.tracker, flush)
-            if view.sight is not None and view.keeps_up(now.version):
+            if view.sight is not None and is_up_to_date(view, now.version):
                 alike.append(link)
             else:
                 apart.append(link)

@@ -380,7 +380,7 @@ cdef class GridLook:
     cdef uint64_t epoch  # of these
     cdef bint current  # all that is seen was looked at since anything has changed
     # Of the look under way.
-    cdef bint built
+    cdef bint built, compares
     cdef RowSet before
     cdef uint32_t* base  # by number of kind
     cdef uint32_t kinds
@@ -418,6 +418,7 @@ cdef class GridLook:
         cdef bint moved, found = False
         cdef bint all = tick and (flush is not None or not self.current)
         self.built = False
+        self.compares = flush is None  # with a flush there is something to tell anyway
         if flush is not None:
             self.current = False
         self.know_owners(flush)
@@ -642,7 +643,7 @@ cdef class GridLook:
         return number
 
     cdef bint put(self, Sight sight) except -1:
-        """Have the sight show what is in `seen`. Returns whether that is not what it was."""
+        """Have the sight show what is in `seen`. Returns whether that is not what it was, if that matters."""
         cdef KindTable table
         cdef uint32_t number, words
         cdef uint64_t* bits
@@ -656,9 +657,8 @@ cdef class GridLook:
             if not words:
                 continue
             bits, seen = sight.visible.reserve(number, words), self.seen + self.base[number]
-            if memcmp(bits, seen, words * sizeof(uint64_t)):
-                memcpy(bits, seen, words * sizeof(uint64_t))
-                moved = True
+            moved = moved or (self.compares and memcmp(bits, seen, words * sizeof(uint64_t)))
+            memcpy(bits, seen, words * sizeof(uint64_t))
         return moved
 
     cdef int see_fewer(self, Link link, Sight sight, Owned owned) except -1:

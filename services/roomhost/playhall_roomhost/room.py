@@ -292,10 +292,9 @@ class RunningRoom:
             now = self._enter("tick", mono)
             try:
                 self.core.tick(now)
+                self._carry_out(now)
             except BaseException as error:
                 self._fail(error)
-            else:
-                self._carry_out(now)
             finally:
                 self._pulse.leave()
         ended = time.monotonic()

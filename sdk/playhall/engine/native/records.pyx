@@ -71,7 +71,8 @@ cdef class Items:
 
     cdef char* put_array(self, char* out) noexcept:
         out = put_head(out, 0x90, 0xDC, self.count, 15)
-        memcpy(out, self.data, self.size)
+        if self.size:  # there is no data else, and nothing may be copied from nowhere
+            memcpy(out, self.data, self.size)
         return out + self.size
 
     cdef object finish(self):

@@ -39,9 +39,8 @@ _SCHEME = "bearer "
 # Messages carry parts of at most 256 KiB; a batch of them stays far below this.
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
-# How much may be on its way is fixed: a large batch, for what waits beyond that is where it can be dropped or
-# merged. By itself gRPC would measure the line with a ping for whatever comes, which costs each side a fifth of
-# what a message does.
+# How much may be on its way is fixed at a large batch: what waits beyond that is where it can be dropped or
+# merged. By itself gRPC would measure the line with pings, which cost each side a fifth of a message each.
 FLOW_OPTIONS = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 256 * 1024))
 
 _CHANNEL_OPTIONS = (

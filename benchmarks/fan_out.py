@@ -1,5 +1,5 @@
-"""What a tick costs of a room in which everyone sees everything: 400 connections, each with an entity, and all
-of them moved.
+"""What a tick costs of a room in which everyone sees everything: 400 connections, each with an entity, and
+all of them moved.
 
     .venv/bin/python benchmarks/fan_out.py
 

@@ -1027,7 +1027,7 @@ cdef class Lacks:
         while n and self.enters[n - 1].number == number and not self.has_secrets:
             n -= 1
             if has_bit(table.t.owned, self.enters[n].row):
-                self.has_secrets = table.by_row[self.enters[n].row].owner == player
+                self.has_secrets = (<Tracked>table.by_row[self.enters[n].row]).owner == player
         return 0
 
     cdef int gather_all(self, flush) except -1:

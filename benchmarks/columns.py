@@ -1,24 +1,39 @@
-"""Columns: moving 10,000 entities by arrays, and by their handles; and what a flush costs.
+"""Columns: moving entities by arrays, and by their handles; and what a flush costs.
 
     .venv/bin/python benchmarks/columns.py
 
-Prints JSON lines of times in microseconds, the best of several runs. Exits 1 unless arrays are at least
-50 times as fast as handles, and a flush that finds nothing takes at most 1 ms.
+Prints JSON lines. The metric `columns_100k_ms` is milliseconds of CPU time in a room of 100,000 entities, all
+of which on_tick moves by `npcs.x += npcs.vx * dt` and the same of y, while a client looks at the few around
+it: on_tick, and of the flush all but the look for what the client sees. So there is in it that the 200,000
+values are found and stamped, encoded once for clients and once for the record, and the client's frame. Of the
+base, which takes the place of the log after some such ticks, there is nothing in it, as these are medians of
+RUNS ticks (of the profile that the room keeps).
+
+The others are microseconds of moving 10,000 entities, the best of several runs. Exits 1 unless the metric is
+in its budget, arrays are at least 50 times as fast as handles, and a flush that finds nothing takes at most
+1 ms.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import timeit
 from collections.abc import Callable
+
+from measuring import Stage, report
 
 from playhall.engine.backend import Tracker
 from playhall.engine.columns import Columns
 from playhall.engine.entities import Entities
 from playhall.engine.store import EntityStore
-from playhall.room import Entity, Schema, f32, u8
+from playhall.room import Connection, Entity, Json, Room, Schema, f32, grid, owner_only, u8
 
+RUNS = 60
+MANY = 100_000
+SIDE = 10_000
+BUDGETS = {"columns_100k_ms": 0.6}
 ROWS = 10_000
 RATIO = 50.0
 QUIET_US = 1_000.0
@@ -30,6 +45,46 @@ class Npc(Entity):
     vx: f32
     vy: f32
     hp: u8 = 100
+
+
+class Fish(Entity, max=MANY):
+    x: f32
+    y: f32
+    vx: f32
+    vy: f32
+    name: str = ""
+    ammo: owner_only[u8] = 0
+    wears: Json[list[int] | None] = None
+
+
+class Diver(Entity):
+    x: f32
+    y: f32
+
+
+class Sea(Room):
+    schema = Schema(entities=[Fish, Diver])
+    interest = grid(cell_size=100, around=Diver, range=100)
+
+    def on_create(self) -> None:
+        for n in range(MANY):
+            self.entities.add(Fish(x=n * 7919 % SIDE, y=n * 104_729 % SIDE, vx=n % 7 + 1, vy=n % 5 + 1))
+
+    def on_join(self, conn: Connection) -> None:
+        self.entities.add(Diver(x=SIDE / 2, y=SIDE / 2), owner=conn.player)
+
+    def on_tick(self, dt: float) -> None:
+        fish = self.entities.columns(Fish)
+        fish.x += fish.vx * dt
+        fish.y += fish.vy * dt
+
+
+def columns_100k_ms() -> float:
+    stage = Stage(Sea, links=1, clock=time.process_time)
+    for _ in range(RUNS):
+        stage.tick()
+    rows = stage.core.inspect()["minute"]["rows"]
+    return float(rows["on_tick"]["p50_us"] + rows["flush"]["p50_us"]) / 1e3
 
 
 class Swarm:
@@ -87,7 +142,8 @@ def main() -> int:
         print(json.dumps({"benchmark": f"columns/{name}", "rows": ROWS, "us": figure}))
     ratio = figures["handles_before_columns"] / figures["arrays"]
     print(json.dumps({"benchmark": "columns/ratio", "value": round(ratio, 1), "least": RATIO}))
-    return 0 if ratio >= RATIO and figures["flush_nothing"] <= QUIET_US else 1
+    missed = report({"columns_100k_ms": columns_100k_ms()}, BUDGETS)
+    return 0 if ratio >= RATIO and figures["flush_nothing"] <= QUIET_US and not missed else 1
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ Medians of several runs. Exits 1 where one is over its budget.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import sys
 import time
 from collections.abc import Callable
 from statistics import median
+
+from measuring import report
 
 from playhall.engine.core import RoomCore
 from playhall.engine.outputs import Now, RoomIdentity, WakeInfo
@@ -142,9 +143,7 @@ def main() -> int:
         "rewind_ray_100_us": shooting_us(Range),
         "rewind_ray_1000_us": shooting_us(BigRange),
     }
-    for metric, value in figures.items():
-        print(json.dumps({"metric": metric, "value": round(value, 3), "budget": BUDGETS[metric]}))
-    return 0 if all(figures[metric] <= budget for metric, budget in BUDGETS.items()) else 1
+    return report(figures, BUDGETS)
 
 
 if __name__ == "__main__":

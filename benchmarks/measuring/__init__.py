@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from playhall.engine.core import RoomCore
@@ -23,7 +23,14 @@ class Stage:
     room's on_tick notes its end as `ended_ns` (time.process_time_ns).
     """
 
-    def __init__(self, room_class: type[Room[Any, Any, Any]], *, links: int = 0) -> None:
+    def __init__(
+        self,
+        room_class: type[Room[Any, Any, Any]],
+        *,
+        links: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`clock`: seconds, by which the room times itself."""
         self.now = Now(0.0, 0.0)
         self.records: list[int] = []
         self.frames = 0
@@ -32,7 +39,7 @@ class Stage:
             room_class,
             identity=RoomIdentity("bench", "stage", "uid"),
             generation=1,
-            clock=time.perf_counter,
+            clock=clock,
         )
         self.core.start(None, WakeInfo(), self.now)
         self._carry_out()

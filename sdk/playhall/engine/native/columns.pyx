@@ -116,19 +116,20 @@ cdef class Rows:
     def tell(self):
         """Tell of what was written through the arrays. Raises FieldError, and tells nothing then."""
         cdef Table* t = &self.table.t
-        cdef uint32_t index
-        cdef list differing = []
+        cdef uint32_t index, word, words = bitmap_words(t)
         self.make_room()
         for index in range(t.fields):
-            if t.told[index] != NULL and self.find(index, False):
-                differing.append(index)
-        for index in differing:
-            if is_quantised(t.field + index):
+            if t.told[index] != NULL and is_quantised(t.field + index) and self.find(index, False):
                 self.refuse_out_of_bounds(index)
-        for index in differing:
-            if t.field[index].writable:
-                self.note_beliefs(index)
-            self.take_over(index)
+        for index in range(t.fields):
+            if t.told[index] == NULL:
+                continue
+            for word in range(0, words, PIECE):
+                # Found, and taken over while it is at hand.
+                if self.look(index, word):
+                    if t.field[index].writable:
+                        self.note_beliefs(index, word)
+                    self.take_over(index, word)
 
     cdef int make_room(self) except -1:
         cdef uint32_t words = bitmap_words(&self.table.t)
@@ -151,14 +152,14 @@ cdef class Rows:
         cdef uint32_t word
         cdef bint any = False
         for word in range(0, bitmap_words(&self.table.t), PIECE):
-            if self.find_in(index, word):
+            if self.look(index, word):
                 any = True
                 if one:
                     break
         return any
 
-    cdef bint find_in(self, uint32_t index, uint32_t first) noexcept:
-        """The same of PIECE words at most."""
+    cdef bint look(self, uint32_t index, uint32_t first) noexcept:
+        """The same of the words of a piece."""
         cdef Table* t = &self.table.t
         cdef Field* field = t.field + index
         cdef uint64_t* found = self.found_in(index)
@@ -167,7 +168,7 @@ cdef class Rows:
         cdef uint64_t any = 0
         if not ph_scan(t.data[index] + there, t.told[index] + there, field.width, rows, found + first):
             return False
-        for word in range(first, first + <uint32_t>((rows + 63) // 64)):
+        for word in range(first, self.end_of(first)):
             if found[word] & ~t.alive[word]:
                 put_back(t, index, 64 * word, found[word] & ~t.alive[word])
                 found[word] &= t.alive[word]
@@ -198,13 +199,17 @@ cdef class Rows:
                     raise
         return 0
 
-    cdef int note_beliefs(self, uint32_t index) except -1:
+    cdef uint32_t end_of(self, uint32_t first) noexcept:
+        """Return the end of a piece, in words."""
+        return min(first + PIECE, bitmap_words(&self.table.t))
+
+    cdef int note_beliefs(self, uint32_t index, uint32_t first) except -1:
         """The owners believe what was told, until the flush tells them."""
         cdef Table* t = &self.table.t
         cdef uint32_t word, row
         cdef uint64_t rows
         cdef Tracked tracked
-        for word in range(bitmap_words(t)):
+        for word in range(first, self.end_of(first)):
             rows = self.found_in(index)[word] & t.owned[word]
             while rows:
                 row = 64 * word + <uint32_t>ctz64(rows)
@@ -213,21 +218,19 @@ cdef class Rows:
                 tracked.note_belief(index, self.table.value_in(t.told[index], row, index))
         return 0
 
-    cdef void take_over(self, uint32_t index) noexcept:
+    cdef void take_over(self, uint32_t index, uint32_t first) noexcept:
         """Mark what differs as written, and note that it was told."""
         cdef Table* t = &self.table.t
         cdef uint64_t* found = self.found_in(index)
-        cdef size_t width = t.field[index].width, first
+        cdef size_t width = t.field[index].width, at
         cdef uint32_t word
         cdef uint64_t rows
-        for word in range(bitmap_words(t)):
+        for word in range(first, self.end_of(first)):
             rows = found[word]
             if not rows:
                 continue
-            first = 64 * <size_t>word
-            memcpy(
-                t.told[index] + width * first, t.data[index] + width * first, width * min(<size_t>64, t.used - first)
-            )
+            at = 64 * <size_t>word
+            memcpy(t.told[index] + width * at, t.data[index] + width * at, width * min(<size_t>64, t.used - at))
             if rows == ~<uint64_t>0 and t.words == 1:
                 mark_whole(t, word, index)
                 continue

@@ -42,6 +42,34 @@ from playhall.engine.rings import check_near, check_ray, check_skip
 
 __all__ = ["Rewound", "Ring"]
 
+cdef extern from "rays.h":
+    void copy_f32 "ph_copy_f32"(const float* column, uint32_t size, double* out) noexcept nogil
+    void blend_f32 "ph_blend_f32"(
+        const float* earlier, const float* later, uint32_t size, double fraction, double* out
+    ) noexcept nogil
+    void blend_f64 "ph_blend_f64"(
+        const double* earlier, const double* later, uint32_t size, double fraction, double* out
+    ) noexcept nogil
+    void measure_2d "ph_measure_2d"(
+        const double* x,
+        const double* y,
+        uint32_t size,
+        const double* start,
+        const double* unit,
+        double* along,
+        double* beside,
+    ) noexcept nogil
+    void measure_3d "ph_measure_3d"(
+        const double* x,
+        const double* y,
+        const double* z,
+        uint32_t size,
+        const double* start,
+        const double* unit,
+        double* along,
+        double* beside,
+    ) noexcept nogil
+
 cdef enum:
     PIECE = 256  # entities that a loop takes at a time
 
@@ -579,8 +607,7 @@ cdef int32_t* match_ids(Population earlier, Population later) noexcept:
 cdef void copy_places(uint8_t code, const char* column, uint32_t size, double* out) noexcept nogil:
     cdef uint32_t n
     if code == CODE_F32:
-        for n in range(size):
-            out[n] = (<const float*>column)[n]
+        copy_f32(<const float*>column, size, out)
     elif code == CODE_F64 or code == CODE_Q8 or code == CODE_Q16:
         memcpy(out, column, size * sizeof(double))
     else:
@@ -607,22 +634,6 @@ cdef inline double between(double a, double b, double fraction) noexcept nogil:
     return value if value == value else a
 
 
-cdef void blend_f32(
-    const float* earlier, const float* later, uint32_t size, double fraction, double* out
-) noexcept nogil:
-    cdef uint32_t n
-    for n in range(size):
-        out[n] = <float>between(earlier[n], later[n], fraction)
-
-
-cdef void blend_f64(
-    const double* earlier, const double* later, uint32_t size, double fraction, double* out
-) noexcept nogil:
-    cdef uint32_t n
-    for n in range(size):
-        out[n] = between(earlier[n], later[n], fraction)
-
-
 cdef void blend_matched(
     uint8_t code,
     const char* earlier,
@@ -642,46 +653,6 @@ cdef void blend_matched(
             out[n] = <float>between(out[n], (<const float*>later)[match[n]], fraction)
         else:
             out[n] = between(out[n], (<const double*>later)[match[n]], fraction)
-
-
-# Geometry: how far along a ray each place is, and the square of how far beside it. Zeros are added for the
-# sign of a zero, which is the pure twin's so.
-
-cdef void measure_2d(
-    const double* x,
-    const double* y,
-    uint32_t size,
-    const double* start,
-    const double* unit,
-    double* along,
-    double* beside,
-) noexcept nogil:
-    cdef double ox = start[0], oy = start[1], ux = unit[0], uy = unit[1], a, b
-    cdef uint32_t n
-    for n in range(size):
-        a, b = x[n] - ox, y[n] - oy
-        along[n] = a * ux + b * uy + 0.0
-        a, b = a - along[n] * ux, b - along[n] * uy
-        beside[n] = a * a + b * b
-
-
-cdef void measure_3d(
-    const double* x,
-    const double* y,
-    const double* z,
-    uint32_t size,
-    const double* start,
-    const double* unit,
-    double* along,
-    double* beside,
-) noexcept nogil:
-    cdef double a, b, c
-    cdef uint32_t n
-    for n in range(size):
-        a, b, c = x[n] - start[0], y[n] - start[1], z[n] - start[2]
-        along[n] = a * unit[0] + b * unit[1] + c * unit[2] + 0.0
-        a, b, c = a - along[n] * unit[0], b - along[n] * unit[1], c - along[n] * unit[2]
-        beside[n] = a * a + b * b + c * c
 
 
 # Arguments

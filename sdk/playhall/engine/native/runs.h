@@ -23,7 +23,7 @@ typedef struct {
     uint32_t id[64];
     uint64_t head[64];
     uint32_t head_size[64];
-    uint32_t at[64]; /* of its fields, from the beginning of the first entry */
+    uint32_t at[64]; /* of its fields, from the beginning of the first entry, where there is no step */
 } ph_run;
 
 PH_CLONES static int ph_same_64(const uint64_t *masks)
@@ -78,6 +78,11 @@ static inline uint64_t ph_part(ph_run *run, uint32_t first, uint64_t rows, const
     run->count = n;
     run->straight = run->row[n - 1] - run->row[0] == n - 1;
     return rows;
+}
+
+static inline uint32_t ph_row(const ph_run *run, uint32_t n)
+{
+    return run->straight ? run->row[0] + n : run->row[n];
 }
 
 /* Heads. An update's is the id as a varint; a record's is msgpack of an array of two and the id. */
@@ -137,6 +142,9 @@ PH_CLONES static void ph_even_records(const uint32_t *restrict ids, uint32_t cou
     if (size == 4)
         for (uint32_t n = 0; n < count; n++)
             head[n] = (0xCD92 | (ids[n] & 0xFF00) << 8 | ids[n] << 24) | tail;
+    else if (size == 6)
+        for (uint32_t n = 0; n < count; n++)
+            head[n] = (uint64_t)__builtin_bswap32(ids[n]) << 16 | 0xCE92 | tail;
     else
         for (uint32_t n = 0; n < count; n++)
             head[n] = ph_record_head(ids[n]) | tail;
@@ -171,7 +179,6 @@ static char *ph_put_heads(char *restrict out, ph_run *restrict run, int record, 
         if (whole > 8)
             for (uint32_t n = 0; n < count; n++)
                 memcpy(out + (size_t)n * step + size, &tail, 8);
-        ph_steps(run->at, count, whole, step);
         return out + (size_t)count * step;
     }
     run->step = 0;
@@ -200,27 +207,32 @@ static inline void ph_put_pieces(const ph_run *run, uint32_t base, uint32_t *res
         return;
     }
     for (uint32_t n = 0; n < count; n++) {
-        const uint32_t row = run->straight ? first + n : run->row[n];
-        const uint32_t before = run->step ? run->size : run->head_size[n];
-        size[row] = before + run->fields;
-        offset[row] = base + run->at[n] - before;
+        const uint32_t row = ph_row(run, n);
+        size[row] = run->step ? run->step : run->head_size[n] + run->fields;
+        offset[row] = base + (run->step ? n * run->step : run->at[n] - run->head_size[n]);
     }
 }
 
 /* Columns. `out` is where the field of the entry would be whose `at` is 0. */
 
+static inline size_t ph_at(const ph_run *run, uint32_t n)
+{
+    return run->step ? run->size + (size_t)n * run->step : run->at[n];
+}
+
 #define PH_PUT(NAME, TYPE)                                                                                   \
     static inline void NAME(char *restrict out, const ph_run *restrict run, const char *restrict column)     \
     {                                                                                                        \
-        const uint32_t count = run->count;                                                                   \
+        const uint32_t count = run->count, step = run->step;                                                 \
         const TYPE *values = (const TYPE *)column;                                                           \
-        if (run->straight) {                                                                                 \
+        if (step && run->straight) {                                                                         \
             values += run->row[0];                                                                           \
+            out += run->size;                                                                                \
             for (uint32_t n = 0; n < count; n++)                                                             \
-                memcpy(out + run->at[n], values + n, sizeof(TYPE));                                          \
+                memcpy(out + (size_t)n * step, values + n, sizeof(TYPE));                                    \
         } else {                                                                                             \
             for (uint32_t n = 0; n < count; n++)                                                             \
-                memcpy(out + run->at[n], values + run->row[n], sizeof(TYPE));                                \
+                memcpy(out + ph_at(run, n), values + ph_row(run, n), sizeof(TYPE));                          \
         }                                                                                                    \
     }
 
@@ -274,9 +286,9 @@ static inline void ph_put_steps(char *restrict out, const ph_run *restrict run, 
 {
     const uint32_t count = run->count;
     for (uint32_t n = 0; n < count; n++) {
-        const double value = ((const double *)column)[run->straight ? run->row[0] + n : run->row[n]];
+        const double value = ((const double *)column)[ph_row(run, n)];
         const uint16_t step = (uint16_t)floor((value - lo) / (hi - lo) * steps + 0.5);
-        memcpy(out + run->at[n], &step, 2 - (size == 1));
+        memcpy(out + ph_at(run, n), &step, 2 - (size == 1));
     }
 }
 

@@ -23,20 +23,27 @@ EXAMPLES := $(patsubst examples/%/playhall.toml,examples/%,$(wildcard examples/*
 PACKAGES := sdk/playhall $(wildcard services/*/playhall_*)
 
 .DEFAULT_GOAL := help
-.PHONY: play test test-all check fmt gen ledger bench bench-peers clean help ready chromium native
+.PHONY: play test test-all test-sanitized test-pure check fmt gen ledger bench bench-peers clean help ready chromium native
 
 play: ready ## Start Playhall with an example game (EXAMPLE=dots PORT=7350)
 	@exec $(BIN)/playhall dev examples/$(EXAMPLE) --port $(PORT)
 
-test: ready chromium ## Run every test but chaos and charts; installs what it needs
+test: ready native chromium ## Run every test but chaos and charts; installs what it needs
 	$(BIN)/pytest $(TEST_DIRS) $(PYTEST_ARGS)
 	@set -e; for example in $(EXAMPLES); do echo "pytest $$example"; \
 	  (cd $$example && ../../$(BIN)/python -m pytest . $(PYTEST_ARGS)); done
 	$(if $(WEB_READY),$(BIN)/python -m tools.run_vitest)
 	node --test $(PEERS)/lib/*.test.mjs
 
-test-all: ready chromium ## Run chaos and chart tests
-	$(if $(SLOW_TEST_DIRS),$(BIN)/pytest $(SLOW_TEST_DIRS) $(PYTEST_ARGS),@echo "test-all: tests/chaos and tests/charts do not exist yet; nothing was run")
+test-all: test-sanitized test-pure ## What a change needs beyond `make test`: sanitizers, the pure engine (chaos and charts, once there)
+	$(if $(SLOW_TEST_DIRS),$(BIN)/pytest $(SLOW_TEST_DIRS) $(PYTEST_ARGS))
+
+test-sanitized: ready native ## Run what uses native code, and the fuzz corpora, under AddressSanitizer and UBSan
+	$(BIN)/python -m tools.run_sanitized $(PYTEST_ARGS)
+
+# What compares the engines was run by `make test`.
+test-pure: ready ## Run unit and protocol tests, and one story, on the pure engine
+	PLAYHALL_PURE=1 $(BIN)/pytest tests/unit tests/protocol tests/e2e/test_hibernation.py --ignore-glob="tests/unit/engine/test_twins*" $(PYTEST_ARGS)
 
 check: ready ## Check style, types, the dependency law, the contract and the ledger
 	$(BIN)/ruff check
@@ -96,7 +103,7 @@ $(WEB)/node_modules/ready.stamp: $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-audit --no-fund
 	@touch $@
 
-native: $(NATIVE_READY) ## Build the native engine after a change of it
+native: .venv/native.stamp ## Build the native engine after a change of it
 
 $(PEERS)/node_modules/ready.stamp: $(PEERS)/package-lock.json $(PEERS)/node22/package-lock.json
 	cd $(PEERS) && npm ci --no-audit --no-fund && cd node22 && npm ci --no-audit --no-fund

@@ -1,13 +1,13 @@
 """Run tests with the native engine under AddressSanitizer and UBSan: `make test-sanitized`.
 
-    python -m tools.run_sanitized [ARGUMENTS OF PYTEST]
+    python -m tools.run_sanitized [ARGUMENTS OF PYTEST, with tests of its own or without]
 
 Builds the native modules into .venv/sanitized, beside those that everything else runs on, and runs pytest on
 them: what uses native code, and the fuzz corpora. The first bad access or undefined step ends the run with a
 report.
 
-Python itself is not built for it, so its memory comes from malloc here, for each object to have borders of its
-own; and leaks are not looked for, as the interpreter never frees all.
+Python itself is not built for it, so its memory comes from malloc here, for each object to have borders of
+its own; and leaks are not looked for, as the interpreter never frees all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def build(target: Path) -> None:
 
 
 def runtime() -> str:
-    """Return the file of the sanitizer's runtime. Raises CalledProcessError, or FileNotFoundError without gcc."""
+    """Return the file of the sanitizer's runtime. Raises CalledProcessError, or FileNotFoundError."""
     compiler = os.environ.get("CC", "gcc")
     found = subprocess.run(
         [compiler, "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
@@ -69,9 +69,10 @@ def main(arguments: Sequence[str]) -> int:
     """Return pytest's exit status; a report of a sanitizer is on stderr."""
     build(BUILT)
     pytest = [sys.executable, "-m", "pytest", "-p", "tests.support.sanitized", "--capture=sys"]
-    return subprocess.run(
-        [*pytest, *(arguments or TESTS)], cwd=ROOT, env=environment(runtime(), BUILT)
-    ).returncode
+    pytest += ["-o", "timeout=600"]  # all is several times slower
+    tests = () if any((ROOT / each.split("::")[0]).exists() for each in arguments) else TESTS
+    env = environment(runtime(), BUILT)
+    return subprocess.run([*pytest, *tests, *arguments], cwd=ROOT, env=env).returncode
 
 
 if __name__ == "__main__":

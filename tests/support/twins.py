@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, reduce
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,7 +32,7 @@ from playhall.engine import backend
 from playhall.engine.core import RoomCore
 from tests.support.plain import plain
 
-__all__ = ["Reads", "engine", "serve", "twin_engine", "twins_of"]
+__all__ = ["Reads", "engine", "needs_both_engines", "serve", "twin_engine", "twins_of"]
 
 ROOT = Path(__file__).parents[2]
 # A step takes milliseconds, also of a busy machine; the first one imports the tests and NumPy.
@@ -44,6 +45,11 @@ Reads = Callable[[Any], Any]
 def engine() -> str:
     """Return which engine this process has: "native" or "pure"."""
     return "native" if backend.native else "pure"
+
+
+needs_both_engines = pytest.mark.skipif(
+    find_spec("playhall.engine.native.tables") is None, reason="the native engine is not built: make native"
+)
 
 
 class Steps:
@@ -187,10 +193,10 @@ class Pair:
         self.inside = self.over = True
         try:
             ours, raised = run()
+            theirs = self._twin.answer()
         except BaseException:
             self._twin.end()  # or the next machine would read what is of this one
             raise
-        theirs = self._twin.answer()
         if ours != theirs:
             raise AssertionError(_difference(ours, theirs)) from raised
         if raised is not None:

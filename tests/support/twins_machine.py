@@ -25,7 +25,7 @@ from tests.support.rooms import PLENTY, Driver, TestClient
 from tests.support.twin_reads import read_columns, read_core, read_entity
 from tests.support.twins_room import KINDS, PATHS, PLACES, PLAYERS, ROOMS, Npc, TwinRoom, Walker
 
-__all__ = ["World", "read_world"]
+__all__ = ["World", "deed", "kinds", "owners", "picks", "read_world", "whos"]
 
 MOST_KEPT = 6
 # Of what room code and clients are asked to do, these are as often wrong as right.

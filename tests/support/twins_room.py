@@ -33,7 +33,7 @@ from playhall.room import (
     writable,
 )
 
-__all__ = ["KINDS", "PATHS", "PLACES", "PLAYERS", "ROOMS", "Npc", "Thing", "TwinRoom", "Wide"]
+__all__ = ["HOOKS", "KINDS", "PATHS", "PLACES", "PLAYERS", "ROOMS", "Npc", "Thing", "TwinRoom", "Wide"]
 
 PLAYERS = ("ann", "bob", "cy")
 
@@ -125,6 +125,7 @@ class Walker(Bot):
     pace: int = 1
 
     def tick(self, room: TwinRoom) -> None:
+        room.tricked("bot")
         for thing in room.entities.all(Thing, owner=self.player):
             thing.x = (thing.x + self.pace) % 60
 
@@ -138,6 +139,11 @@ KINDS: dict[str, type[Entity]] = {
     "wide": Wide,
     "placed": Placed,
 }
+HOOKS = (
+    *("on_message", "on_write", "on_tick", "bot", "on_player_leave"),
+    *("keys_of", "subscriptions_of", "sees", "priority", "around", "sees_presence"),
+)
+"""Where a room does what `trick` says."""
 PATHS = History(Npc, "x", "y", "z", "hp")
 PLACES = History(Thing, "x", "y")
 
@@ -155,6 +161,15 @@ class TwinRoom(Room[Board, Purse]):
         self.cloaked: set[tuple[str, int]] = set()
         self.fails = False
         self.heard: list[Any] = []
+        self.trick: list[Any] | None = None
+
+    def tricked(self, hook: str) -> None:
+        """Do what a machine wants done in a hook, at its turn."""
+        if self.trick is not None and self.trick[0] == hook:
+            self.trick[1] -= 1
+            if self.trick[1] < 0:
+                do, self.trick = self.trick[2], None
+                do()
 
     def on_join(self, conn: Connection) -> None:
         self.entities.add(Thing(name=conn.player), owner=conn.player, once=True)
@@ -162,10 +177,12 @@ class TwinRoom(Room[Board, Purse]):
 
     def on_message(self, conn: Connection, message: Any) -> None:
         self.heard.append((conn.player, message))
+        self.tricked("on_message")
         self.broadcast({"from": conn.player, "said": message if isinstance(message, str) else None})
 
     def on_write(self, conn: Connection, entity: Entity, values: dict[str, Any]) -> Mapping[str, Any] | None:
         self.heard.append((conn.player, entity.id, dict(values)))
+        self.tricked("on_write")
         if values.get("pose") == 255:
             return None
         if values.get("pose") == 254:
@@ -173,10 +190,12 @@ class TwinRoom(Room[Board, Purse]):
         return {name: min(value, 200) if name == "pose" else value for name, value in values.items()}
 
     def on_tick(self, dt: float) -> None:
+        self.tricked("on_tick")
         if self.fails:
             raise ZeroDivisionError("as it was told to")
 
     def on_player_leave(self, player: str) -> None:
+        self.tricked("on_player_leave")
         for thing in self.entities.all(Thing, owner=player):
             self.entities.delete(thing)
 
@@ -185,23 +204,32 @@ class Teams(Interest):
     """What is of one's own team, but for what is cloaked."""
 
     def keys_of(self, room: TwinRoom, entity: Any) -> Iterable[str]:
+        room.tricked("keys_of")
         if isinstance(entity, Npc):
             return [f"team:{entity.team}"]
         return [] if isinstance(entity, Thing) else ["*"]
 
     def subscriptions_of(self, room: TwinRoom, conn: Connection) -> Iterable[str]:
+        room.tricked("subscriptions_of")
         return [f"team:{room.team.get(conn.player, 0)}"]
 
     def sees(self, room: TwinRoom, conn: Connection, entity: Entity) -> bool:
+        room.tricked("sees")
         return (conn.player, entity.id) not in room.cloaked
 
 
 def worth(room: Any, conn: Any, entity: Entity) -> float:
+    room.tricked("priority")
     return entity.hp - entity.id if isinstance(entity, Npc) else float(entity.id % 7)
 
 
 def near(margin: float, **options: Any) -> Interest:
     return grid(cell_size=10, range=20, margin=margin, around=Thing, kinds=[Thing, Npc], **options)
+
+
+def middle(room: Any, conn: Any) -> tuple[float, float, float]:
+    room.tricked("around")
+    return 5, 5, 5
 
 
 class RangeRoom(TwinRoom):
@@ -215,7 +243,7 @@ class MarginRoom(TwinRoom):
 class SphereRoom(TwinRoom):
     """On three axes, around a point of the room's, with what has no z field."""
 
-    interest = grid(cell_size=8, range=20, around=lambda room, conn: (5, 5, 5), dims="xyz", margin=2)
+    interest = grid(cell_size=8, range=20, around=middle, dims="xyz", margin=2)
 
 
 class RadiusRoom(TwinRoom):
@@ -226,6 +254,7 @@ class KeyedRoom(TwinRoom):
     interest = Teams()
 
     def sees_presence(self, viewer: Connection, entry: PresenceEntry) -> bool:
+        self.tricked("sees_presence")
         return (viewer.player, len(entry.player)) not in self.cloaked
 
 

@@ -85,11 +85,12 @@ class Home:
         """Room or client code assigned a value. Raises FieldError, and changes nothing then."""
         spec = entity._spec
         field = spec.fields[index]
-        old = entity._values[index]
         try:
             stored = field.accept(spec.name, entity._id, value)
         except FieldError as error:
             raise type(error)(spec.name, entity._id, field.name, error.reason, entity._owner) from None
+        # Read after that, which may run code of the value's class: it raises if the entity was deleted.
+        old = entity._values[index]
         if field.type.same(old, stored):
             return
         size = _size_after(entity, field, old, stored)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.twins import twins_of
+from tests.support.twins import needs_both_engines, twins_of
 from tests.support.twins_machine import World, read_world
+from tests.support.twins_meddling import Meddled
 
-TestWorld = twins_of(World, read_world).TestCase
-TestWorld.settings = settings(
-    max_examples=40, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
-)
+# Two processes take turns, and a busy machine lets each wait for its turn.
+pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
+
+
+def case(machine: Any, examples: int) -> Any:
+    twins = twins_of(machine, read_world).TestCase
+    twins.settings = settings(
+        max_examples=examples, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    return twins
+
+
+TestWorld = case(World, 25)
+TestMeddled = case(Meddled, 25)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.support.twin_reads import read_driver, read_entities, read_room, read_table
-from tests.support.twins import Reads, engine, twin_engine, twins_of
+from tests.support.twins import Reads, engine, needs_both_engines, twin_engine, twins_of
 from tests.unit.engine.test_answers_machine import Answered
+from tests.unit.engine.test_columns_lifetimes import Lifetimes, read_lifetimes
 from tests.unit.engine.test_columns_machine import Columns
 from tests.unit.engine.test_convergence import Everything, Interested, Thrifty
 from tests.unit.engine.test_core_machine import Rooms
 from tests.unit.engine.test_owner_writes_machine import FoggyTables, Tables
 from tests.unit.engine.test_visibility_machine import Budget, Exact, Margin, Open, Views
+
+pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
 
 
 class ViewsExact(Views):
@@ -50,6 +54,7 @@ def test_the_twin_has_the_other_engine() -> None:
 
 TestAnswered = case(Answered, read_driver, 10, 25)
 TestColumns = case(Columns, read_entities, 40, 30)
+TestLifetimes = case(Lifetimes, read_lifetimes, 15, 40)
 TestEverything = case(Everything, read_table, 20, 50)
 TestInterested = case(Interested, read_table, 25, 50)
 TestThrifty = case(Thrifty, read_table, 10, 50)

@@ -601,6 +601,8 @@ cdef class Handle:
                 stored = field.accept(spec.name, None, given.pop(field.name))
             else:
                 stored = field.fresh_default()
+            if self.t == NULL:  # deleted by code of a value's class
+                raise gone(self)
             self.table.put(self.row, field.index, stored)
         if given:
             raise no_such_fields(spec, given)

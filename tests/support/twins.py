@@ -246,7 +246,10 @@ def twins_of(machine: type[RuleBasedStateMachine], reads: Reads) -> Any:
     for each in found.initializers:
         begin: Any = initialize(**each.arguments)
         members[each.function.__name__] = begin(_in_both(each))
-    return type(f"Twin{machine.__name__}", (Twinned, machine), members)
+    made: Any = type(f"Twin{machine.__name__}", (Twinned, machine), members)
+    # Two processes take turns, and a busy machine lets each wait for its turn.
+    made.TestCase.pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
+    return made
 
 
 def _in_both(rule: Any) -> Any:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.twins import needs_both_engines, twins_of
+from tests.support.twins import twins_of
 from tests.support.twins_machine import World, read_world
 from tests.support.twins_meddling import Meddled
-
-# Two processes take turns, and a busy machine lets each wait for its turn.
-pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
 
 
 def case(machine: Any, examples: int) -> Any:

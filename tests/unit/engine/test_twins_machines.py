@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -17,8 +16,6 @@ from tests.unit.engine.test_convergence import Everything, Interested, Thrifty
 from tests.unit.engine.test_core_machine import Rooms
 from tests.unit.engine.test_owner_writes_machine import FoggyTables, Tables
 from tests.unit.engine.test_visibility_machine import Budget, Exact, Margin, Open, Views
-
-pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
 
 
 class ViewsExact(Views):
@@ -48,6 +45,7 @@ def case(machine: type[RuleBasedStateMachine], reads: Reads, examples: int, step
     return twins
 
 
+@needs_both_engines
 def test_the_twin_has_the_other_engine() -> None:
     assert {engine(), twin_engine()} == {"native", "pure"}
 

@@ -30,7 +30,7 @@ class Stream(asyncio.BufferedProtocol):
         self.got = b""
         self.reads = 0
         self.ended = self.lost = False
-        self.fails = False
+        self.failure: BaseException | None = None
         self.news = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -41,8 +41,8 @@ class Stream(asyncio.BufferedProtocol):
         return self.intake.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self.fails:
-            raise ValueError("this connection fails")
+        if self.failure is not None:
+            raise self.failure
         self.got += self.intake.buffer[:nbytes]
         self.reads += 1
         self.news.set()
@@ -158,7 +158,7 @@ async def test_a_connection_that_fails_ends_alone(stand: Stand) -> None:
     loop.set_exception_handler(lambda _, context: troubles.append(context["exception"]))
     try:
         (to_ann, ann), (to_bob, bob) = await stand.open(), await stand.open()
-        ann.fails = True
+        ann.failure = ValueError("this connection fails")
         to_ann.send(b"bad")
         to_bob.send(b"good")
         await ann.ends()
@@ -166,3 +166,24 @@ async def test_a_connection_that_fails_ends_alone(stand: Stand) -> None:
     finally:
         loop.set_exception_handler(None)
     assert [str(error) for error in troubles] == ["this connection fails"]
+
+
+async def test_a_pass_that_fails_is_not_the_last(stand: Stand) -> None:
+    troubles: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: troubles.append(context["exception"]))
+    try:
+        (to_ann, ann), (to_bob, bob) = await stand.open(), await stand.open()
+        async with asyncio.timeout(DEADLINE_S):
+            while not stand.reader.paced:
+                to_ann.send(b".")
+                await asyncio.sleep(0)
+        ann.failure = asyncio.CancelledError("out of the pass")
+        to_ann.send(b"bad")
+        await eventually(lambda: bool(troubles))
+        ann.failure = None
+        to_bob.send(b"good")
+        await bob.hears(b"good")
+    finally:
+        loop.set_exception_handler(None)
+    assert [str(error) for error in troubles] == ["out of the pass"]

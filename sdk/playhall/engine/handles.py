@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GRAVE",
     "NURSERY",
+    "AbstractAttribute",
     "Handle",
     "Home",
     "Values",
@@ -244,11 +245,32 @@ class Handle:
         return self._owner
 
 
+class AbstractAttribute:
+    """The descriptor of a field in an abstract base, as `super().x` finds it: the kind's own does the work.
+
+    A kind with several bases has the fields of all, so that none knows where its own are.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, field: FieldSpec) -> None:
+        self._name = field.name
+
+    def __get__(self, entity: Entity | None, owner: type[Entity]) -> Any:
+        return self if entity is None else getattr(entity, self._name)
+
+    def __set__(self, entity: Entity, value: object) -> None:
+        setattr(entity, self._name, value)
+
+    def __delete__(self, entity: Entity) -> None:
+        delattr(entity, self._name)
+
+
 def equip(cls: type[Entity], spec: KindSpec) -> None:
     """Give a new class its fields."""
     for field in spec.fields:
         make = _JsonAttribute if field.type.name == "json" else _Attribute
-        type.__setattr__(cls, field.name, make(field))
+        type.__setattr__(cls, field.name, AbstractAttribute(field) if spec.abstract else make(field))
 
 
 def concrete(cls: type[Any]) -> KindSpec:

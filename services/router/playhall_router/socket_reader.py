@@ -73,7 +73,12 @@ class SocketReader:
             self._timer = self._loop.call_later(PASS_S, self._tick)
 
     def _tick(self) -> None:
-        self._read_all()
+        try:
+            self._read_all()
+        finally:  # a mistake must not end reading for all
+            self._go_on()
+
+    def _go_on(self) -> None:
         reads = self._reads_of_window()
         if reads is not None and reads < BUSY_READS // 2:
             self._timer = None

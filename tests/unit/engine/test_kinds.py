@@ -406,3 +406,26 @@ def test_restored_entities_have_their_values_and_fresh_locals() -> None:
     assert (entity.id, entity.hp, entity.name, entity.bag, entity.cache) == (12, 0, "", None, [])
     put(entity, spec_of(Dot).by_name["hp"].index, 9)
     assert entity.hp == 9
+
+
+def test_super_finds_a_field_where_the_kind_has_it() -> None:
+    class Placed(Entity, abstract=True):
+        x: f32 = 1.0
+        y: f32 = 2.0
+
+    class Named(Entity, abstract=True):
+        name: str = "nobody"
+        notes: Json[Any] = None
+
+    class Walker(Placed, Named):
+        @property
+        def label(self) -> tuple[str, Any]:
+            return super().name, super().notes
+
+    walker, base = Walker(name="ann", notes=[1]), vars(Named)["name"]
+    assert walker.label == ("ann", [1])
+    base.__set__(walker, "bob")
+    assert (walker.x, walker.y, walker.label) == (1.0, 2.0, ("bob", [1]))
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        base.__delete__(walker)
+    assert vars(Placed)["x"].__get__(None, Placed) is vars(Placed)["x"]

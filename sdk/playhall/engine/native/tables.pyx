@@ -20,6 +20,7 @@ from playhall.engine.fields import F32, F64, JSON, JsonValue, QuantisedType
 from playhall.engine.handles import (
     GRAVE,
     NURSERY,
+    AbstractAttribute,
     Home,
     check_new,
     concrete,
@@ -120,6 +121,10 @@ def equip(cls, spec):
     cdef Layout layout = Layout(spec)
     cdef PyGetSetDef* definition
     type.__setattr__(cls, "_layout", layout)
+    if spec.abstract:
+        for field in spec.fields:
+            type.__setattr__(cls, field.name, AbstractAttribute(field))
+        return
     for field in spec.fields:
         definition = <PyGetSetDef*>layout.descriptors + <uint32_t>field.index
         definition.name = PyUnicode_AsUTF8AndSize(<PyObject*>field.name, NULL)  # the spec's, which stays
@@ -213,7 +218,7 @@ cdef class KindTable:
         cdef uint32_t index, before = t.cap
         cdef size_t words = t.words * sizeof(uint64_t)
         if self.most:
-            if before == self.most:
+            if before >= self.most:
                 raise MemoryError(f"{self.layout.spec.name}: no row is left")
             cap = min(cap, self.most)
         for index in range(t.fields):

@@ -65,14 +65,19 @@ def environment(runtime: str, built: Path) -> Mapping[str, str]:
     }
 
 
+def tests_of(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the tests to run beside those that the arguments name: all, if they name none."""
+    named = any((ROOT / each.split("::")[0]).exists() for each in arguments if not each.startswith("-"))
+    return () if named else TESTS
+
+
 def main(arguments: Sequence[str]) -> int:
     """Return pytest's exit status; a report of a sanitizer is on stderr."""
     build(BUILT)
     pytest = [sys.executable, "-m", "pytest", "-p", "tests.support.sanitized", "--capture=sys"]
     pytest += ["-o", "timeout=600"]  # all is several times slower
-    tests = () if any((ROOT / each.split("::")[0]).exists() for each in arguments) else TESTS
     env = environment(runtime(), BUILT)
-    return subprocess.run([*pytest, *tests, *arguments], cwd=ROOT, env=env).returncode
+    return subprocess.run([*pytest, *tests_of(arguments), *arguments], cwd=ROOT, env=env).returncode
 
 
 if __name__ == "__main__":

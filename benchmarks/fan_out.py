@@ -16,10 +16,11 @@ import sys
 import time
 from typing import Any
 
+from measuring import join_request
+
 from playhall.engine.backend import native
 from playhall.engine.core import RoomCore
-from playhall.engine.frames import Resume
-from playhall.engine.outputs import BaseOut, FramesOut, JoinRequest, Now, RecordOut, RoomIdentity, WakeInfo
+from playhall.engine.outputs import BaseOut, FramesOut, Now, RecordOut, RoomIdentity, WakeInfo
 from playhall.room import Connection, Entity, Room, Schema, f32
 
 CONNECTIONS = 400
@@ -49,29 +50,13 @@ class Plaza(Room):
         self.spent = time.thread_time() - began
 
 
-def _request(link: int) -> JoinRequest:
-    return JoinRequest(
-        player=f"p{link}",
-        meta=None,
-        schema_hash=Plaza.schema.hash,
-        session=b"%d" % link,
-        attempt=0,
-        connected_at_ms=link,
-        was_joined=False,
-        resume=Resume(0, 0, 0, full=False, held=()),
-        connection_id=f"c{link}",
-        room_type="",
-        credit_bytes=2**40,
-    )
-
-
 def main() -> int:
     now = Now(0.0, 0.0)
     identity = RoomIdentity("bench", "plaza", "uid")
     core = RoomCore(Plaza, identity=identity, generation=1, clock=time.perf_counter)
     core.start(None, WakeInfo(), now)
     for link in range(1, CONNECTIONS + 1):
-        core.join(link, _request(link), now)
+        core.join(link, join_request(link, Plaza.schema.hash), now)
     core.take_outputs()
     room: Any = core.room
     beyond: list[float] = []

@@ -23,11 +23,11 @@ import time
 from typing import Any
 
 import numpy as np
+from measuring import join_request
 
 from playhall.engine.backend import native
 from playhall.engine.core import RoomCore
-from playhall.engine.frames import Resume
-from playhall.engine.outputs import BaseOut, FramesOut, JoinRequest, Now, RecordOut, RoomIdentity, WakeInfo
+from playhall.engine.outputs import BaseOut, FramesOut, Now, RecordOut, RoomIdentity, WakeInfo
 from playhall.room import Connection, Entity, Json, Room, Schema, f32, grid, owner_only, u16
 
 SIZE, RANGE, CELL, STEP = 2_000, 150, 100, 5.0
@@ -84,7 +84,7 @@ class Scene:
         room: Any = self.core.room
         room.fill(entities - connections, np.random.default_rng(7))
         for link in range(1, connections + 1):
-            self.core.join(link, _request(link), self.now)
+            self.core.join(link, join_request(link, World.schema.hash), self.now)
         room.steps = np.float32(0), np.float32(0)
         self.tick()
         room.head_off()
@@ -126,22 +126,6 @@ class Scene:
                 wholes.append(time.thread_time() - began)
                 looks.append(self.spent)
         return statistics.median(looks) * 1e3, statistics.median(wholes) * 1e3
-
-
-def _request(link: int) -> JoinRequest:
-    return JoinRequest(
-        player=f"p{link}",
-        meta=None,
-        schema_hash=World.schema.hash,
-        session=b"%d" % link,
-        attempt=0,
-        connected_at_ms=link,
-        was_joined=False,
-        resume=Resume(0, 0, 0, full=False, held=()),
-        connection_id=f"c{link}",
-        room_type="",
-        credit_bytes=2**40,
-    )
 
 
 def main() -> int:

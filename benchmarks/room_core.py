@@ -13,11 +13,13 @@ import json
 import sys
 import time
 
+from measuring import join_request
+
 from playhall.engine.core import RoomCore
 from playhall.engine.frames import Message as MessageFrame
-from playhall.engine.frames import Resume, Write, WriteEntry, encode_client
+from playhall.engine.frames import Write, WriteEntry, encode_client
 from playhall.engine.kinds import spec_of
-from playhall.engine.outputs import BaseOut, JoinRequest, Now, RecordOut, RoomIdentity, WakeInfo
+from playhall.engine.outputs import BaseOut, Now, RecordOut, RoomIdentity, WakeInfo
 from playhall.engine.writes import MAX_WAITING
 from playhall.room import Connection, Entity, Message, Room, Schema, f32, u32, writable
 
@@ -69,7 +71,7 @@ class Hall:
         self.core.start(None, WakeInfo(), self.now)
         self.carry_out()
         for link in range(1, CONNECTIONS + 1):
-            self.core.join(link, _request(link), self.now)
+            self.core.join(link, join_request(link, Moving.schema.hash), self.now)
             self.carry_out()
 
     def carry_out(self) -> None:
@@ -86,22 +88,6 @@ class Hall:
         self.core.tick(self.now)
         self.carry_out()
         return (time.process_time() - began) * 1e3
-
-
-def _request(link: int) -> JoinRequest:
-    return JoinRequest(
-        player=f"p{link}",
-        meta=None,
-        schema_hash=Moving.schema.hash,
-        session=b"%d" % link,
-        attempt=0,
-        connected_at_ms=link,
-        was_joined=False,
-        resume=Resume(0, 0, 0, full=False, held=()),
-        connection_id=f"c{link}",
-        room_type="",
-        credit_bytes=2**40,
-    )
 
 
 def _moves(tick: int) -> list[tuple[int, bytes]]:

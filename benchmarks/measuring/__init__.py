@@ -12,7 +12,7 @@ from playhall.engine.frames import Resume
 from playhall.engine.outputs import BaseOut, FramesOut, JoinRequest, Now, RecordOut, RoomIdentity, WakeInfo
 from playhall.room import Room
 
-__all__ = ["Stage", "report"]
+__all__ = ["Stage", "join_request", "report"]
 
 
 class Stage:
@@ -44,7 +44,7 @@ class Stage:
         self.core.start(None, WakeInfo(), self.now)
         self._carry_out()
         for link in range(1, links + 1):
-            self.core.join(link, _request(link, room_class.schema.hash), self.now)
+            self.core.join(link, join_request(link, room_class.schema.hash), self.now)
             self._carry_out()
 
     @property
@@ -72,7 +72,8 @@ class Stage:
             raise RuntimeError(f"the room of the benchmark is {status}")
 
 
-def _request(link: int, schema_hash: Any) -> JoinRequest:
+def join_request(link: int, schema_hash: Any) -> JoinRequest:
+    """A player who was not there before, with credit for all that the room sends."""
     return JoinRequest(
         player=f"p{link}",
         meta=None,

@@ -32,6 +32,7 @@ from playhall.engine.native.tables cimport (
     Tracked,
     Tracker,
     bitmap_words,
+    clear_bit,
     ctz64,
     has_bit,
     number_at,
@@ -674,7 +675,7 @@ cdef class GridLook:
             for n in range(owned.count):
                 number = owned.places[n].number
                 table = self.tracker.tables[number]
-                clear_bit_of(self.seen + self.base[number], owned.places[n].row)
+                clear_bit(self.seen + self.base[number], owned.places[n].row)
                 mine.append((table.t.id[owned.places[n].row], number, owned.places[n].row))
         for number in range(self.kinds):
             table = self.tracker.tables[number]
@@ -691,7 +692,7 @@ cdef class GridLook:
             mine = sorted(mine)[:max(space, 0)]
             others.sort()
             for _, number, row in others[max(space - len(mine), 0):]:
-                clear_bit_of(self.seen + self.base[number], row)
+                clear_bit(self.seen + self.base[number], row)
         for _, number, row in mine:
             set_bit(self.seen + self.base[number], row)
         if over and not sight.too_many_visible:
@@ -812,7 +813,3 @@ cdef RowSet shown_in(Sight sight, size_t n):
 
 cdef inline bint is_public(const Table* t) noexcept:
     return t.sharing != HIDDEN and t.sharing != PRIVATE
-
-
-cdef inline void clear_bit_of(uint64_t* bits, uint32_t n) noexcept nogil:
-    bits[n >> 6] &= ~(<uint64_t>1 << (n & 63))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import secrets
 import sqlite3
 import time
@@ -32,10 +33,13 @@ from playhall_common.auth import bearer_metadata, channel
 from playhall_common.errors import ApiError, from_rpc
 from tests.support.data_client import DataClient, room_type
 from tests.support.processes import SERVICE_SECRET, Processes, ServiceProcess
+from tests.support.raw_websocket import BINARY, PING, PONG, RawWebSocket, ws_frame
 from tests.support.router_client import RouterClient
 from tests.support.scripted_host import HostedRoom, Member, ScriptedHost
 
 WAIT_S = 15.0
+PINGS_MADE = 150_000
+"""Their answers, 19 MB, are several times what the kernel holds of a connection."""
 
 
 @dataclass
@@ -281,6 +285,33 @@ async def test_pings_are_answered_by_the_router(town: Town) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.ledger("RTR-02", "HIB-12")
+@pytest.mark.asyncio
+async def test_reserved_bits_mean_nothing_that_a_router_knows(town: Town) -> None:
+    router = town.router()
+    for opcode, rsv in itertools.product((BINARY, PING, PONG), (1, 2, 4)):
+        async with RawWebSocket(str(router.addresses["websocket"])) as raw:
+            await raw.upgrade()
+            await raw.write(ws_frame(b"\x14", opcode, rsv=rsv))
+            assert await raw.closed() == (CloseCode.PROTOCOL, "a frame is one whole binary message")
+
+
+@pytest.mark.asyncio
+async def test_answers_that_nobody_reads_do_not_pile_up(town: Town) -> None:
+    async with RawWebSocket(str(town.router().addresses["websocket"]), receive_buffer=1 << 18) as raw:
+        await raw.upgrade()
+        ping = ws_frame(b"p" * 125, PING)
+        raw.pause_reading()
+        for _ in range(PINGS_MADE // 1000):
+            await raw.write(ping * 1000)
+        raw.resume_reading()
+        answers = 0
+        while await raw.pong() != b"last":
+            answers += 1
+            if answers % 100 == 0:
+                await raw.write(ws_frame(b"last", PING))
+        assert 0 < answers < PINGS_MADE // 2
+
+
 async def test_a_room_starts_once_though_both_routers_bring_people(town: Town) -> None:
     routers = town.routers(2)
     rooms = [f"room-{n}" for n in range(20)]

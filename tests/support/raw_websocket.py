@@ -11,14 +11,15 @@ It reads frames as a client must, and trusts the server.
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["BINARY", "CLOSE", "CONTINUATION", "PING", "TEXT", "Closed", "RawWebSocket", "ws_frame"]
+__all__ = ["BINARY", "CLOSE", "CONTINUATION", "PING", "PONG", "TEXT", "Closed", "RawWebSocket", "ws_frame"]
 
-CONTINUATION, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 WAIT_S: Final = 20.0
 UPGRADE: Final = (
     b"GET /v1/connect HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -53,16 +54,21 @@ def ws_frame(
 class RawWebSocket:
     """One connection. Nothing that it does raises because the server has closed it already."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, receive_buffer: int = 0) -> None:
+        """`receive_buffer`: bytes that the kernel keeps unread, where its own choice is too many."""
         self._host, _, port = address.rpartition(":")
         self._port = int(port)
+        self._receive_buffer = receive_buffer
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
         self.received: list[bytes] = []
         """The binary frames so far."""
 
     async def __aenter__(self) -> Self:
-        self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
+        made = socket.create_connection((self._host, self._port), WAIT_S)
+        if self._receive_buffer:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
+        self._reader, self._writer = await asyncio.open_connection(sock=made)
         return self
 
     async def __aexit__(
@@ -107,6 +113,22 @@ class RawWebSocket:
                 if opcode == CLOSE:
                     code = struct.unpack(">H", payload[:2])[0] if payload else 1005
                     return code, payload[2:].decode()
+
+    async def pong(self) -> bytes:
+        """The payload of the next pong; what comes before it is passed over."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                opcode, payload = await self._frame()
+                if opcode == PONG:
+                    return payload
+
+    def pause_reading(self) -> None:
+        """Read nothing of what comes."""
+        self._writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._writer.transport.resume_reading()  # type: ignore[attr-defined]
 
     async def closed(self) -> Closed:
         """How the server ends the connection; messages before that are passed over."""

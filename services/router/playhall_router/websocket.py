@@ -23,6 +23,7 @@ from playhall_common.address import join_host_port, split_host_port
 from playhall_router.client_address import client_address
 from playhall_router.frame_guard import FrameGuard
 from playhall_router.limits import MAX_FRAME_BYTES
+from playhall_router.outbound import HARD_BYTES
 from playhall_router.router import Router
 from playhall_router.session import Session
 from playhall_router.socket_reader import SocketReader
@@ -60,7 +61,7 @@ class WebSocketServer:
         logging.getLogger("picows.websocket").setLevel(logging.CRITICAL)
         host, port = split_host_port(address)
         self._server = await picows.ws_create_server(
-            self._accept, host, port, max_frame_size=MAX_FRAME_BYTES, enable_auto_pong=True,
+            self._accept, host, port, max_frame_size=MAX_FRAME_BYTES, enable_auto_pong=False,
             websocket_handshake_timeout=5, use_aiofastnet=False, backlog=_BACKLOG, logger_name="websocket",
         )  # fmt: skip
         return join_host_port(host, self._server.sockets[0].getsockname()[1])
@@ -144,11 +145,18 @@ class _Listener(picows.WSListener):
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         session, kind = self._session, frame.msg_type
-        if kind is _BINARY and session is not None and not self._closing and frame.fin and not frame.rsv1:
-            session.received(frame.get_payload_as_bytes(), self._time())
-        elif kind is picows.WSMsgType.CLOSE:
+        odd = not frame.fin or frame.rsv1 or frame.rsv2 or frame.rsv3
+        if kind is picows.WSMsgType.CLOSE:
             self._on_close(transport, frame)
-        elif session is not None and not self._closing and kind is not picows.WSMsgType.PONG:
+        elif session is None or self._closing:
+            return
+        elif kind is _BINARY and not odd:
+            session.received(frame.get_payload_as_bytes(), self._time())
+        elif kind is picows.WSMsgType.PING and not odd:
+            # To a client that reads none of them, they would pile up here without end.
+            if self.buffered() <= HARD_BYTES:
+                transport.send_pong(frame.get_payload_as_bytes())
+        elif kind is not picows.WSMsgType.PONG or odd:
             session.malformed("a frame is one whole binary message", self._time())
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:

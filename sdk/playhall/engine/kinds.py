@@ -193,6 +193,9 @@ else:
 
         __slots__ = ()
 
+        # It cannot be assigned: fields lie where their kind says.
+        __class__ = property(type)
+
         def patch(self, field, offset, data):
             spec = self._spec.by_name.get(field)
             if spec is None or spec.type is not BYTES:

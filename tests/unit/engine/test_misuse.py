@@ -139,6 +139,8 @@ CASES: list[Case] = [
     (lambda r: r.dead.x, DeadEntityError, "npc 3 was deleted"),
     (lambda r: setattr(r.dead, "x", 1), DeadEntityError, "npc 3 was deleted"),
     (lambda r: setattr(r, "tick", 1), AttributeError, "tick"),
+    (lambda r: setattr(r.npc, "__class__", Trap), AttributeError, "__class__"),
+    (lambda r: setattr(Npc(), "__class__", Stranger), AttributeError, "__class__"),
 ]
 
 

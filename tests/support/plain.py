@@ -21,8 +21,16 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 def plain(value: Any) -> Any:
     """Return the value in tuples, text, bytes and whole numbers; floats by their bits."""
     match value:
-        case None | bool() | int() | str() | bytes():
-            found: Any = value
+        case str() if type(value) is not str and not isinstance(value, enum.Enum):
+            found: Any = (type(value).__name__, str.__str__(value))
+        case bytes() if type(value) is not bytes:
+            found = (type(value).__name__, bytes.__getitem__(value, slice(None)))
+        case int() if type(value) not in (int, bool) and not isinstance(value, enum.Enum):
+            found = (type(value).__name__, int.__repr__(value))
+        case str():
+            found = _without_addresses(value)
+        case None | bool() | int() | bytes():
+            found = value
         case float():
             found = (type(value).__name__, struct.pack("<d", value).hex())
         case bytearray() | memoryview():

@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, reduce
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -197,6 +197,8 @@ class Pair:
         except BaseException:
             self._twin.end()  # or the next machine would read what is of this one
             raise
+        if raised is not None or ours != theirs:
+            self._twin.end()  # what the machine has changed of its process stays changed
         if ours != theirs:
             raise AssertionError(_difference(ours, theirs)) from raised
         if raised is not None:
@@ -234,6 +236,9 @@ class Twinned:
     def teardown(self) -> None:
         if not self.pair.over:
             self.pair.step("teardown", {})
+            return
+        with suppress(Exception):  # after a failure, which is what is told
+            self.machine.teardown(self)
 
 
 def twins_of(machine: type[RuleBasedStateMachine], reads: Reads) -> Any:

@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from playhall.engine import visibility
 from playhall.engine.fanout import grid_look
 from playhall.engine.frames import Resume
-from playhall.engine.outputs import JoinedOut
+from playhall.engine.outputs import FramesOut, JoinedOut
+from playhall.engine.packing import unpack_groups
 from playhall.room import (
     Connection,
     Entity,
@@ -393,3 +394,18 @@ def test_the_native_engine_asks_nothing() -> None:
         core: Any = Driver(room_class).core
         assert (core._visibility._declared is None) == (asks or engine() == "pure")
     assert (grid_look(core._runtime.tracker, [], None, 1, print) is None) == (engine() == "pure")
+
+
+def test_where_there_is_too_much_to_see_who_comes_is_made_room_for_at_once() -> None:
+    machine = globals()["GridsSeveral8"]()
+    machine.begin()
+    machine.delete(pick=129)
+    machine.give(owner="p0", pick=231)
+    machine.move(pick=69, x=0.0, y=math.inf)
+    before = len(machine.driver.outputs)
+    machine.join(player="p3", credit=PLENTY, fresh=False)
+    told = [output for output in machine.driver.outputs[before:] if isinstance(output, FramesOut)]
+    [frame] = [frame for output in told for link, frame, _ in unpack_groups(output.data) if link == 3]
+    machine.teardown()
+    leave, count, *gone = frame[4:8]
+    assert (leave, count, gone) == (1, 2, [4, 9])

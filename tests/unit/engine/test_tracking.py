@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,3 +124,18 @@ def test_patches_bring_any_version_they_cover_up_to_date(
         for begin, end in ranges:
             value = patched(value, begin, chunk.blocks[begin:end])
         assert value == chunk.blocks
+
+
+def test_of_the_most_fields_there_can_be_each_is_told_of() -> None:
+    many = {f"n{n}": u8 for n in range(255)}
+    make: Any = type(Entity)
+    body = {"__annotations__": many, "__module__": __name__, "__qualname__": "Wide", **dict.fromkeys(many, 0)}
+    wide: Any = make("Wide", (Entity,), body)
+    tracker = Tracker()
+    EntityStore(Schema(entities=[wide]), tracker).add(wide(), None, None)
+    tracked = tracker.flush(1).added[0]
+    for n in (0, 63, 64, 127, 128, 254):
+        setattr(tracked.entity, f"n{n}", 1)
+    tracker.flush(2)
+    mask = sum(1 << n for n in (0, 63, 64, 127, 128, 254))
+    assert tracked.changed_since(1) == tracked.twin().changed_since(1) == mask

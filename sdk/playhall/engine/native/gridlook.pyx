@@ -703,7 +703,7 @@ cdef class GridLook:
     # At what has changed
 
     cdef int note_touched(self) except -1:
-        """List what the flush has added or changed of what is public."""
+        """List what the flush has added, then what it has changed, of what is public."""
         cdef KindTable table
         cdef Table* t
         cdef Touched* touched
@@ -711,25 +711,27 @@ cdef class GridLook:
         cdef PyObject* owned
         cdef uint32_t word, row
         cdef uint64_t left
+        cdef bint added
         self.touched_count = 0
-        for table in self.tracker.tables:
-            if table is None or not is_public(&table.t) or not table.t.flushed:
-                continue
-            t = &table.t
-            for word in range(bitmap_words(t)):
-                left = t.added[word] | t.changed[word]
-                while left:
-                    row = 64 * word + <uint32_t>ctz64(left)
-                    left &= left - 1
-                    grow(<void**>&self.touched, &self.touched_cap, self.touched_count + 1, sizeof(Touched))
-                    touched = self.touched + self.touched_count
-                    self.touched_count += 1
-                    touched.place.number, touched.place.row = t.number, row
-                    touched.common = t.sharing == PRESENCE or <int>t.number == self.state_number
-                    touched.owned = NULL
-                    if not touched.common and has_bit(t.owned, row):
-                        tracked = table.by_row[row]
-                        touched.owned = PyDict_GetItem(self.owners, tracked.owner)
+        for added in (True, False):
+            for table in self.tracker.tables:
+                if table is None or not is_public(&table.t) or not table.t.flushed:
+                    continue
+                t = &table.t
+                for word in range(bitmap_words(t)):
+                    left = t.added[word] if added else t.changed[word]
+                    while left:
+                        row = 64 * word + <uint32_t>ctz64(left)
+                        left &= left - 1
+                        grow(<void**>&self.touched, &self.touched_cap, self.touched_count + 1, sizeof(Touched))
+                        touched = self.touched + self.touched_count
+                        self.touched_count += 1
+                        touched.place.number, touched.place.row = t.number, row
+                        touched.common = t.sharing == PRESENCE or <int>t.number == self.state_number
+                        touched.owned = NULL
+                        if not touched.common and has_bit(t.owned, row):
+                            tracked = table.by_row[row]
+                            touched.owned = PyDict_GetItem(self.owners, tracked.owner)
         return 0
 
     cdef bint look_at(self, Link link, Sight sight, flush) except -1:

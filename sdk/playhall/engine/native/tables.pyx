@@ -939,15 +939,16 @@ cdef class Tracked:
     def changed_since(self, long long version):
         """Return the mask of the fields that have changed since a version."""
         cdef uint32_t index
-        mask = 0
+        cdef object mask = 0, bit = 1  # a C number has no room for all fields
         if self.t == NULL:
-            for index, stamp in enumerate(self.kept_stamps):
+            for stamp in self.kept_stamps:
                 if stamp > version:
-                    mask |= 1 << index
+                    mask |= bit
+                bit <<= 1
             return mask
         for index in range(self.t.fields):
             if <long long>self.t.stamps[index][self.row] > version:
-                mask |= 1 << index
+                mask |= bit << index
         return mask
 
     def patches_since(self, version, mask):

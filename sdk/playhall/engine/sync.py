@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
 from itertools import chain
 
 from playhall.engine.backend import Flush, Tracked, Tracker
-from playhall.engine.catchup import CatchUp, tell, tell_owner
+from playhall.engine.catchup import CatchUp, place, tell, tell_owner
 from playhall.engine.entries import Entries, Entry
 from playhall.engine.links import MAX_WAITING_BYTES, Link, LinkState
 from playhall.engine.outputs import FramesOut, Output
@@ -335,11 +336,13 @@ def _shared_entries(flush: Flush, entries: Entries) -> Iterator[Entry]:
     """Give what a flush has changed for everyone."""
     for id in sorted(tracked.id for tracked in flush.removed if tracked.scope in _PUBLIC):
         yield Section.LEAVE, encode_leave(id)
-    for tracked in flush.added:
-        if tracked.scope in _PUBLIC:
+    added = set(flush.added)
+    for tracked in merge(flush.added, flush.changed, key=place):
+        if tracked.scope not in _PUBLIC:
+            continue
+        if tracked in added:
             yield from entries.enter(tracked, mine=False)
-    for tracked in flush.changed:
-        if tracked.scope in _PUBLIC:
+        else:
             yield from entries.change(tracked, flush.version - 1, mine=False)
 
 

@@ -24,6 +24,7 @@ from playhall.engine.outputs import (
     Status,
     WakeInfo,
 )
+from playhall.engine.updates import Owner
 from playhall.room import CloseCode, Connection, Entity, Room, Schema, Wake, u8, u32
 from tests.support.rooms import Driver, Gate, TestClient
 
@@ -274,6 +275,22 @@ def test_messages_come_before_the_update_with_the_same_handlers_writes(driver: D
     driver.send(ann, 1)
     driver.tick()
     assert ann.log == ["welcome", "update", "message", "update"]
+
+
+def test_an_update_tells_owners_in_the_order_of_rows_those_of_new_entities_among_them(driver: Driver) -> None:
+    ann = driver.join("ann")
+    entities = driver.room.entities
+    free, kept = entities.add(Dot()), entities.add(Dot(), owner="ann")
+    driver.tick()
+    entities.delete(free)
+    driver.tick()
+    driver.room.state.moves = 1  # its row is free when another flush begins
+    driver.tick()
+    entities.set_owner(kept, None)
+    new = [entities.add(Dot(), owner="bob") for _ in range(2)]
+    driver.tick()
+    told = ann.replica.updates[-1].operations
+    assert [op.id for op in told if isinstance(op, Owner)] == [new[0].id, kept.id, new[1].id]
 
 
 def test_versions_count_flushes_and_quiet_ticks_send_nothing(driver: Driver) -> None:

@@ -284,8 +284,6 @@ async def test_pings_are_answered_by_the_router(town: Town) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.ledger("RTR-02", "HIB-12")
-@pytest.mark.asyncio
 async def test_reserved_bits_mean_nothing_that_a_router_knows(town: Town) -> None:
     router = town.router()
     for opcode, rsv in itertools.product((BINARY, PING, PONG), (1, 2, 4)):
@@ -312,6 +310,8 @@ async def test_answers_that_nobody_reads_do_not_pile_up(town: Town) -> None:
         assert 0 < answers < PINGS_MADE // 2
 
 
+@pytest.mark.asyncio
+@pytest.mark.ledger("RTR-02", "HIB-12")
 async def test_a_room_starts_once_though_both_routers_bring_people(town: Town) -> None:
     routers = town.routers(2)
     rooms = [f"room-{n}" for n in range(20)]

@@ -272,6 +272,7 @@ def _in_both(rule: Any) -> Any:
 
 def serve(pipe: Connection) -> None:
     """Be a twin: do what is told, until the other end is gone."""
+    sys.setrecursionlimit(10_000)  # Hypothesis raises that of the other end, and deep JSON is read here too
     pipe.send(engine())
     steps: Steps | None = None
     while True:

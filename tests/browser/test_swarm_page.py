@@ -158,7 +158,7 @@ def test_who_comes_begins_near_somebody_and_they_see_each_other(swarm: DevServer
     bob = visit()
     call_oneself(swarm, bob, "Dido")
     for page, other in ((ann, "Dido"), (bob, "Cleo")):
-        expect(page.locator("#labels span", has_text=other)).to_be_visible(timeout=WAIT_MS)
+        expect(page.locator("#labels span:not([hidden])", has_text=other)).to_be_visible(timeout=WAIT_MS)
         page.wait_for_function("Number(document.querySelector('#people').textContent) >= 2")
 
 

@@ -14,7 +14,7 @@ bitmaps.
 
 from collections import deque
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stddef cimport size_t
@@ -34,6 +34,7 @@ from playhall.engine.native.tables cimport (
     PyUnicode_AsUTF8AndSize,
     Tracker,
     bitmap_words,
+    bytes_of,
     changes_bound,
     clear_bit,
     ctz64,
@@ -47,6 +48,27 @@ from playhall.engine.native.tables cimport (
     set_bit,
     varint_size,
 )
+
+cdef extern from *:
+    """
+    /* What nobody else has can be changed; its hash may be known already. */
+    static void ph_cut_bytes(PyObject *data, Py_ssize_t size)
+    {
+        Py_SET_SIZE((PyVarObject *)data, size);
+        PyBytes_AS_STRING(data)[size] = 0;
+        _Py_COMP_DIAG_PUSH
+        _Py_COMP_DIAG_IGNORE_DEPR_DECLS
+        ((PyBytesObject *)data)->ob_shash = -1;
+        _Py_COMP_DIAG_POP
+    }
+    """
+    void cut_bytes "ph_cut_bytes"(PyObject* data, Py_ssize_t size)
+
+cdef extern from "Python.h":
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* data, Py_ssize_t size) except NULL
+    Py_ssize_t Py_REFCNT(PyObject* thing)
+    void Py_XDECREF(PyObject* thing)
+    void Py_CLEAR(PyObject* thing)
 
 cdef extern from "sights.h" nogil:
     size_t split "ph_split"(
@@ -107,6 +129,7 @@ cdef enum:
     MIN_PACKED = 1024
     MOST_SECTION = 16  # bytes of what stands before the entries of a section
     MOST_KEPT = 4194304  # bytes of a buffer that stay for the next flush
+    LEAST_LENT = 16384  # bytes of a buffer that are not copied when they are taken
     GROUP_START = 9  # size, flags, count
     EACH_HEAD = 2
     UNRELIABLE = 1
@@ -600,25 +623,36 @@ cdef inline bint is_public(const Table* t) noexcept:
 # Buffers
 
 cdef class Buffer:
-    """Bytes that grow, with PADDING behind them."""
+    """Bytes that grow, with PADDING behind them. They are those of a bytes object."""
 
+    cdef PyObject* store  # NULL: there is none
     cdef char* data
-    cdef size_t used, cap
+    cdef size_t used
+    cdef size_t cap  # 0 while others have the bytes
+    cdef size_t whole  # how much `store` has space for
 
     def __dealloc__(self):
-        PyMem_Free(self.data)
+        Py_XDECREF(self.store)
 
     cdef char* reserve(self, size_t size) except NULL:
         """Have space for so many bytes more, and return where they go. `used` stays as it is."""
         cdef size_t wanted = self.used + size + PADDING
-        cdef void* grown
         if wanted > self.cap:
-            wanted = max(wanted, 2 * self.cap, 4096)
-            grown = PyMem_Realloc(self.data, wanted)
-            if grown is NULL:
-                raise MemoryError
-            self.data, self.cap = <char*>grown, wanted
+            self.grow(wanted)
         return self.data + self.used
+
+    cdef int grow(self, size_t wanted) except -1:
+        cdef PyObject* grown
+        if self.cap == 0 and self.store is not NULL and Py_REFCNT(self.store) == 1:
+            self.cap = self.whole  # nobody has what was taken any more
+        if wanted > self.cap:
+            wanted = max(wanted, 2 * self.cap, self.whole, 4096)
+            grown = new_bytes(NULL, wanted)
+            if self.used:
+                memcpy(<char*>bytes_of(grown), self.data, self.used)
+            Py_XDECREF(self.store)
+            self.store, self.data, self.cap, self.whole = grown, <char*>bytes_of(grown), wanted, wanted
+        return 0
 
     cdef int add(self, const char* data, size_t size) except -1:
         memcpy(self.reserve(size), data, size)
@@ -626,13 +660,21 @@ cdef class Buffer:
         return 0
 
     cdef bytes take(self):
-        """Return all of it, and start anew. What one large update needed is not kept."""
-        cdef bytes data = PyBytes_FromStringAndSize(self.data, self.used)
+        """Return all of it, and start anew. Where it is much it is not copied, and its memory is used again
+        when nobody has it any more; what one large update needed is not kept.
+        """
+        cdef size_t used = self.used
+        cdef object taken
         self.used = 0
-        if self.cap > MOST_KEPT:
-            PyMem_Free(self.data)
-            self.data, self.cap = NULL, 0
-        return data
+        if used < LEAST_LENT:
+            return PyBytes_FromStringAndSize(self.data, used)
+        cut_bytes(self.store, used)
+        taken = <object>self.store
+        self.cap = 0
+        if self.whole > MOST_KEPT:
+            Py_CLEAR(self.store)
+            self.whole = 0
+        return taken
 
 
 cdef inline char* put_u32(char* out, uint32_t value) noexcept nogil:
@@ -1464,16 +1506,21 @@ cdef class FanOut:
 cdef uint64_t sample(const char* body, size_t size) noexcept nogil:
     """A number that is the same for bodies that are the same, and mostly not for others."""
     cdef uint64_t key = size, word
-    cdef size_t n, at
+    cdef uint64_t[4] lane
+    cdef size_t n
     if size < 8:
         word = 0
         memcpy(&word, body, size)
         key = key * <uint64_t>0x9E3779B97F4A7C15 ^ word
         return key ^ key >> 29
+    # Four at once, since each step waits for the one before it.
+    lane[0] = lane[1] = lane[2] = lane[3] = key
     for n in range(16):
-        at = n * (size - 8) // 15
-        memcpy(&word, body + at, 8)
-        key = (key ^ word) * <uint64_t>0x9E3779B97F4A7C15
+        memcpy(&word, body + n * (size - 8) // 15, 8)
+        lane[n & 3] = (lane[n & 3] ^ word) * <uint64_t>0x9E3779B97F4A7C15
+        lane[n & 3] ^= lane[n & 3] >> 29
+    for n in range(4):
+        key = (key ^ lane[n]) * <uint64_t>0x9E3779B97F4A7C15
         key ^= key >> 29
     return key
 

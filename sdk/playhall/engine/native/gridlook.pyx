@@ -42,6 +42,16 @@ from playhall.engine.native.tables cimport (
 
 from playhall.engine.tracking import Scope
 
+cdef extern from "looks.h" nogil:
+    ctypedef struct Places "ph_places":
+        const double* x
+        const double* y
+        const double* z
+        const uint32_t* slot
+    size_t within "ph_within"(
+        const Places* places, uint32_t k, uint32_t end, const double* at, double far, uint32_t* hits, size_t n
+    )
+
 __all__ = ["GridLook"]
 
 cdef object _SHARED = Scope.SHARED
@@ -282,8 +292,11 @@ cdef class Grid:
         cdef uint32_t[MOST_AXES] low
         cdef uint32_t[MOST_AXES] span
         cdef uint32_t y, z, row, first, last
+        cdef const uint32_t* start
+        cdef Places places
         cdef size_t n = 0
         cdef int axis
+        places.x, places.y, places.z, places.slot = self.at[0], self.at[1], self.at[2], self.slot
         low[2] = span[2] = 0
         for axis in range(self.dims):
             low[axis] = cell_of(at[axis] - self.sure, self.inverse)
@@ -296,34 +309,12 @@ cdef class Grid:
                 row = ((low[1] + y) & self.mask[1]) << self.shift[1]
                 if self.dims == 3:
                     row |= ((low[2] + z) & self.mask[2]) << self.shift[2]
+                start = self.start + row
                 if last <= self.mask[0]:
-                    n = self.scan_run(self.start[row + first], self.start[row + last + 1], at, hits, n)
+                    n = within(&places, start[first], start[last + 1], at, self.far, hits, n)
                 else:
-                    n = self.scan_run(self.start[row + first], self.start[row + self.mask[0] + 1], at, hits, n)
-                    n = self.scan_run(self.start[row], self.start[row + last - self.mask[0]], at, hits, n)
-        return n
-
-    cdef inline size_t scan_run(
-        self, uint32_t k, uint32_t end, const double* at, uint32_t* hits, size_t n
-    ) noexcept nogil:
-        cdef const double* xs = self.at[0]
-        cdef const double* ys = self.at[1]
-        cdef const double* zs = self.at[2]
-        cdef const uint32_t* slot = self.slot
-        cdef double x = at[0], y = at[1], z, far = self.far, dx, dy, dz
-        if self.dims == 2:
-            while k < end:
-                dx, dy = x - xs[k], y - ys[k]
-                hits[n] = slot[k]
-                n += dx * dx + dy * dy <= far
-                k += 1
-            return n
-        z = at[2]
-        while k < end:
-            dx, dy, dz = x - xs[k], y - ys[k], z - zs[k]
-            hits[n] = slot[k]
-            n += dx * dx + dy * dy + dz * dz <= far
-            k += 1
+                    n = within(&places, start[first], start[self.mask[0] + 1], at, self.far, hits, n)
+                    n = within(&places, start[0], start[last - self.mask[0]], at, self.far, hits, n)
         return n
 
     cdef inline double distance(self, const Point* point, const double* at) noexcept nogil:

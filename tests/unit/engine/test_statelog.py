@@ -161,6 +161,42 @@ def test_records_hold_what_changed() -> None:
     assert book.write_record() is None
 
 
+def test_large_records_are_written_in_the_shortest_form() -> None:
+    fields: dict[str, Any] = {f"n{n}": 0.0 for n in range(62)}
+    body: dict[str, Any] = {"__annotations__": dict.fromkeys(fields, f32), "__module__": __name__, **fields}
+    body["__annotations__"] |= {"name": str, "data": bytes}
+    make: Any = type(Entity)
+    wide = make("Wide", (Entity,), body | {"name": "", "data": b""})
+    book = Book(Schema(state=Board, private=Mine, entities=[wide]))
+    rows = [wide(data=bytes(1000)) for _ in range(16)]
+    for n, row in enumerate(rows):
+        book.store.add(row, None, 250 + n)
+    book.write_base()
+
+    def write(names: list[str], *, changes: int, patches: int) -> None:
+        for row in rows[:changes]:
+            for field in fields:
+                setattr(row, field, getattr(row, field) + 1)
+        for row, name in zip(rows, names, strict=False):
+            row.name = name
+        for row in rows[16 - patches :]:
+            row.patch("data", 10, b"%d" % book.version)
+        record = book.write_record()
+        assert record is not None
+        decoded = msgspec.msgpack.decode(record)
+        assert msgspec.msgpack.encode(decoded) == record
+        assert [len(part) for part in decoded[5:8]] == [changes, patches, 0]
+        book.assert_same()
+
+    write([], changes=16, patches=0)
+    write([], changes=15, patches=1)  # the array of changes has a shorter head than that of 16
+    write(["much longer than was thought " * 500] * 3, changes=15, patches=16)
+    book.store.delete(rows[0])
+    rows[0] = wide()
+    book.store.add(rows[0], None, None)
+    write([], changes=0, patches=15)
+
+
 @pytest.mark.ledger("ENT-06")
 def test_an_id_that_came_and_went_within_one_flush_is_not_given_again() -> None:
     book = Book()

@@ -3,10 +3,12 @@
 The same msgpack, written straight from the tables. `msgspec.Raw` puts rows in their place in a base.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE, _PyBytes_Resize
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_CLEAR, Py_INCREF
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from msgspec import Raw
 
@@ -21,12 +23,14 @@ from playhall.engine.native.tables cimport (
     Table,
     Tracked,
     bitmap_words,
+    bytes_of,
     ctz64,
     fields_size,
     has_bit,
     is_plain,
     mask_size,
     plain_size,
+    popcount64,
     put_columns,
     put_fields,
     put_heads,
@@ -35,45 +39,66 @@ from playhall.engine.native.tables cimport (
     take_run,
 )
 
+cdef extern from "Python.h":
+    void Py_SET_SIZE(PyObject* made, Py_ssize_t size) noexcept
+
 cdef enum:
     HEADS = 32  # bytes of what stands before the data of an item, at most, but for names
+    CHANGE_HEADS = 6  # the same of a change, before the head of its data
+    LARGE = 4096  # bytes of changes that are written where they stay
     MOST_KEPT = 4194304  # bytes of items that stay for the next record
     FEW = 4  # changes that are written one by one rather than together
 
 
 cdef class Items:
-    """The items of a msgpack array, of which there may be any number."""
+    """The items of a msgpack array, of which there may be any number.
+
+    They are in memory of its own, or from `stay` on in that of the bytes that come of them.
+    """
 
     cdef char* data
-    cdef size_t size, space
+    cdef size_t front, size, space  # where the items begin and end, and the memory does
     cdef uint32_t count
+    cdef PyObject* made  # the bytes, or NULL
 
     def __dealloc__(self):
-        PyMem_Free(self.data)
+        self.clear(0)
 
     cdef char* begin(self, size_t most) except NULL:
         """Return where the next item goes, which has at most so many bytes."""
-        cdef void* made
         if self.space - self.size < most + PADDING:
-            self.space = 2 * self.space + most + PADDING
-            made = PyMem_Realloc(self.data, self.space)
-            if made == NULL:
-                raise MemoryError
-            self.data = <char*>made
+            self.grow(2 * self.space + most + PADDING)
         self.count += 1
         return self.data + self.size
+
+    cdef int grow(self, size_t space) except -1:
+        cdef void* made
+        if self.made != NULL:
+            return self.resize_made(space)
+        made = PyMem_Realloc(self.data, space)
+        if made == NULL:
+            raise MemoryError
+        self.data, self.space = <char*>made, space
+        return 0
+
+    cdef int resize_made(self, size_t space) except -1:
+        self.data, self.space = NULL, 0  # if that fails
+        _PyBytes_Resize(&self.made, space)
+        self.data, self.space = <char*>bytes_of(self.made), space
+        return 0
 
     cdef void end(self, const char* end) noexcept:
         self.size = end - self.data
 
     cdef size_t array_size(self) noexcept:
-        return self.size + (1 if self.count <= 15 else 3 if self.count < 0x10000 else 5)
+        return self.size - self.front + array_head_size(self.count)
 
     cdef char* put_array(self, char* out) noexcept:
+        cdef size_t size = self.size - self.front
         out = put_head(out, 0x90, 0xDC, self.count, 15)
-        if self.size:  # there is no data else, and nothing may be copied from nowhere
-            memcpy(out, self.data, self.size)
-        return out + self.size
+        if size and out != self.data + self.front:  # which they stay at, or where nothing may be copied from
+            memcpy(out, self.data + self.front, size)
+        return out + size
 
     cdef object finish(self):
         """Return the array, or an empty list."""
@@ -83,12 +108,40 @@ cdef class Items:
         self.put_array(PyBytes_AS_STRING(made))
         return Raw(made)
 
-    cdef int clear(self) except -1:
+    cdef int stay(self, size_t front, size_t most) except -1:
+        """Write the items, of which there are none yet, into bytes, after `front` bytes of something else.
+
+        They will have about `most` bytes.
+        """
+        self.clear(0)
+        made = PyBytes_FromStringAndSize(NULL, front + most + PADDING)
+        Py_INCREF(made)
+        self.made, self.data = <PyObject*>made, PyBytes_AS_STRING(made)
+        self.front, self.size, self.space = front, front, front + most + PADDING
+        return 0
+
+    cdef bytes stayed(self, size_t front, size_t size):
+        """Return the bytes, of `size`: where the items are, after `front` bytes, is filled in, and no more."""
+        if front != self.front:
+            memmove(self.data + front, self.data + self.front, self.size - self.front)
+            self.front, self.size = front, front + self.size - self.front
+        if size < self.space <= size + size // 4:
+            # Little is left over, and stays. A block that was made shorter teaches malloc, when it is freed, that
+            # so much may stay with it: less than the next record asks for, whose pages are all new again then.
+            self.data[size] = 0
+            Py_SET_SIZE(self.made, size)
+        else:
+            self.resize_made(size)
+        return <bytes>self.made
+
+    cdef int clear(self, size_t most_kept=MOST_KEPT) except -1:
         """Begin again. Memory is kept for that, unless it is much."""
-        self.size = self.count = 0
-        if self.space > MOST_KEPT:
-            PyMem_Free(self.data)
+        if self.made != NULL or self.space > most_kept:
+            if self.made == NULL:
+                PyMem_Free(self.data)
+            Py_CLEAR(self.made)
             self.data, self.space = NULL, 0
+        self.front = self.size = self.count = 0
         return 0
 
 
@@ -99,6 +152,10 @@ cdef inline char* put_big(char* out, uint64_t value, int size) noexcept nogil:
     for n in range(size):
         out[n] = <char>(value >> 8 * (size - 1 - n))
     return out + size
+
+
+cdef inline size_t array_head_size(uint32_t count) noexcept nogil:
+    return 1 if count <= 15 else 3 if count < 0x10000 else 5
 
 
 cdef inline char* put_head(char* out, uint8_t short, uint8_t longer, uint64_t size, uint32_t most) noexcept nogil:
@@ -198,6 +255,8 @@ cdef class Parts:
     """What a record says of entities and states, in the order in which it does."""
 
     cdef Items removed, rows, privates, changes, patches, owners
+    cdef char head[32]  # what stands before all of it
+    cdef size_t head_size
 
     def __cinit__(self):
         self.removed, self.rows, self.privates = Items(), Items(), Items()
@@ -209,18 +268,30 @@ cdef class Parts:
             + self.changes.count + self.patches.count + self.owners.count
         ) != 0
 
-    cdef bytes record(self, uint64_t tick, uint64_t next_id, bytes rest):
+    cdef int put_head(self, uint64_t tick, uint64_t next_id) except -1:
+        self.head_size = put_number(put_number(put_head(self.head, 0x90, 0xDC, 11, 15), tick), next_id) - self.head
+        return 0
+
+    cdef size_t front(self, uint32_t changes) noexcept:
+        """How many bytes stand before the changes, of which there are so many."""
+        cdef size_t size = self.removed.array_size() + self.rows.array_size() + self.privates.array_size()
+        return self.head_size + size + array_head_size(changes)
+
+    cdef bytes record(self, bytes rest):
         cdef Items items
-        cdef char head[32]
-        cdef char* at = put_number(put_number(put_head(head, 0x90, 0xDC, 11, 15), tick), next_id)
-        cdef size_t head_size = at - head, size = head_size + PyBytes_GET_SIZE(rest)
+        cdef bytes made
+        cdef char* at
+        cdef size_t size = self.head_size + PyBytes_GET_SIZE(rest)
         cdef tuple arrays = (self.removed, self.rows, self.privates, self.changes, self.patches, self.owners)
         for items in arrays:
             size += items.array_size()
-        cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
+        if self.changes.made != NULL:
+            made = self.changes.stayed(self.front(self.changes.count), size)
+        else:
+            made = PyBytes_FromStringAndSize(NULL, size)
         at = PyBytes_AS_STRING(made)
-        memcpy(at, head, head_size)
-        at += head_size
+        memcpy(at, self.head, self.head_size)
+        at += self.head_size
         for items in arrays:
             at = items.put_array(at)
         memcpy(at, PyBytes_AS_STRING(rest), PyBytes_GET_SIZE(rest))
@@ -242,9 +313,11 @@ def record_of(Flush flush not None, uint64_t tick, uint64_t next_id, bytes rest 
     cdef Parts parts = spare if spare is not None else Parts()
     spare = None
     try:
+        parts.put_head(tick, next_id)
         put_removed(parts, flush)
-        put_tables(parts, flush)
-        return parts.record(tick, next_id, rest) if always or parts.any() else None
+        put_all_added(parts, flush)
+        put_all_changed(parts, flush, PyBytes_GET_SIZE(rest))
+        return parts.record(rest) if always or parts.any() else None
     finally:
         parts.clear()
         spare = parts
@@ -262,22 +335,56 @@ cdef int put_removed(Parts parts, Flush flush) except -1:
     return 0
 
 
-cdef int put_tables(Parts parts, Flush flush) except -1:
-    """Write what was added and changed."""
+cdef inline bint is_told(KindTable table) noexcept:
+    """Whether the flush found something in a table that is saved."""
+    return table is not None and table.t.flushed and table.t.sharing != PRESENCE
+
+
+cdef int put_all_added(Parts parts, Flush flush) except -1:
     cdef KindTable table
     cdef uint32_t word
     cdef uint64_t rows
     for table in flush.tracker.tables:
-        if table is None or not table.t.flushed or table.t.sharing == PRESENCE:
+        if not is_told(table):
             continue
         for word in range(bitmap_words(&table.t)):
             rows = table.t.added[word]
             while rows:
                 put_saved(parts.rows, parts.privates, table.by_row[64 * word + <uint32_t>ctz64(rows)])
                 rows &= rows - 1
-            if table.t.changed[word]:
-                put_changes(parts, table, word, flush.version)
     return 0
+
+
+cdef int put_all_changed(Parts parts, Flush flush, size_t rest) except -1:
+    """`rest`: bytes of what comes after all that."""
+    cdef KindTable table
+    cdef uint32_t word, count, all_count = 0
+    cdef size_t most = 0
+    for table in flush.tracker.tables:
+        if is_told(table):
+            count = 0
+            for word in range(bitmap_words(&table.t)):
+                count += popcount64(table.t.changed[word])
+            most += count * change_bound(&table.t)
+            all_count += count
+    if most >= LARGE:
+        parts.changes.stay(parts.front(all_count), most + rest + HEADS)
+    for table in flush.tracker.tables:
+        if is_told(table):
+            for word in range(bitmap_words(&table.t)):
+                if table.t.changed[word]:
+                    put_changes(parts, table, word, flush.version)
+    return 0
+
+
+cdef size_t change_bound(const Table* t) noexcept:
+    """At most how many bytes a change of the last flush has, but for what depends on values and names."""
+    cdef size_t size = mask_size(t.any_mask, t.words)
+    cdef uint32_t index
+    for index in range(t.fields):
+        if has_bit(t.any_mask, index):
+            size += t.field[index].size
+    return CHANGE_HEADS + (2 if size < 0x100 else 3 if size < 0x10000 else 5) + size
 
 
 cdef int put_changes(Parts parts, KindTable table, uint32_t word, uint32_t version) except -1:
@@ -306,9 +413,10 @@ cdef int put_run(Items changes, Table* t, Run* run) except -1:
     cdef uint64_t mask = t.mask[run.row[0]], tail = 0
     cdef uint32_t fields = plain_size(t, mask)
     cdef char* end = put_varint(put_bin(<char*>&tail, mask_size(&mask, 1) + fields), mask)
-    cdef char* out = changes.begin(run.count * (HEADS + <size_t>fields))
+    cdef uint32_t tail_size = <uint32_t>(end - <char*>&tail)
+    cdef char* out = changes.begin(run.count * (CHANGE_HEADS + <size_t>tail_size + fields))
     changes.count += run.count - 1
-    changes.end(put_heads(out, run, True, tail, <uint32_t>(end - <char*>&tail), fields))
+    changes.end(put_heads(out, run, True, tail, tail_size, fields))
     put_columns(out, t, run, mask)
     return 0
 

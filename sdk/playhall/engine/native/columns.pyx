@@ -33,7 +33,7 @@ cdef extern from "scans.h":
 
 
 cdef enum:
-    PIECE = 64  # words of a bitmap that are looked at together
+    PIECE = 16  # words of a bitmap that are looked at together, and taken over from the nearest cache
 
 
 cdef class Rows:

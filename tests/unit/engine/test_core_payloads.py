@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 
-from playhall.engine.outputs import RecordOut
+from playhall.engine.outputs import FramesOut, RecordOut
 from playhall.room import Connection, Entity, Json, Room, Schema
 from tests.support.rooms import Driver
 
@@ -76,3 +77,23 @@ def test_a_json_field_is_saved_whole_at_each_change_so_histories_grow(driver: Dr
         sizes.append(len(record.data))
     assert sizes == sorted(sizes)
     assert sum(sizes) > 8 * sizes[-1]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_large_frames_that_somebody_keeps_stay_as_they_are(driver: Driver, kept: bool) -> None:
+    # Frames of 16 KB and more leave in the engine's own buffer, which is written again once nobody has them.
+    dice = random.Random(7)
+    ann = driver.join("ann")
+    taken: list[tuple[bytes, bytes, int]] = []
+    for size in (20_000, 30_000, 100, 49_000, 30_000, 40_000, 17_000):
+        driver.clear()
+        driver.room.state.data = dice.randbytes(size)
+        driver.tick()
+        driver.drain(ann)
+        if kept:
+            taken += [(out.data, bytes(bytearray(out.data)), hash(out.data)) for out in driver.of(FramesOut)]
+        driver.assert_in_sync(ann)
+        for data, before, hashed in taken:
+            assert data == before
+            assert hashed == hash(before)
+    assert len(taken) >= 7 * kept

@@ -1,9 +1,24 @@
 # cython: language_level=3
 """What links hold and see as C loops read it: bitmaps by kind and row. The seam for gridlook."""
 
+from cpython.mem cimport PyMem_Realloc
+from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from playhall.engine.native.tables cimport Tracked, Tracker
+
+
+cdef inline int ensure(void** array, size_t* cap, size_t count, size_t size) except -1:
+    """Have memory for so many things, each of a size."""
+    cdef size_t wanted
+    cdef void* grown
+    if count > cap[0]:
+        wanted = max(count, 2 * cap[0], <size_t>64)
+        grown = PyMem_Realloc(array[0], wanted * size)
+        if grown is NULL:
+            raise MemoryError
+        array[0], cap[0] = grown, wanted
+    return 0
 
 
 cdef class RowSet:

@@ -760,18 +760,6 @@ cdef int compare_ids(const void* a, const void* b) noexcept nogil:
     return (<uint32_t*>a)[0] > (<uint32_t*>b)[0] or -((<uint32_t*>a)[0] < (<uint32_t*>b)[0])
 
 
-cdef inline int ensure(void** array, size_t* cap, size_t count, size_t size) except -1:
-    cdef size_t wanted
-    cdef void* grown
-    if count > cap[0]:
-        wanted = max(count, 2 * cap[0], <size_t>64)
-        grown = PyMem_Realloc(array[0], wanted * size)
-        if grown is NULL:
-            raise MemoryError
-        array[0], cap[0] = grown, wanted
-    return 0
-
-
 cdef class Encoded:
     """What a flush changed, encoded as it is first needed."""
 

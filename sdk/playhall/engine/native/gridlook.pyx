@@ -19,7 +19,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from playhall.engine.native.fanout cimport Link, RowSet, Sight, View, has_row
+from playhall.engine.native.fanout cimport Link, RowSet, Sight, View, ensure, has_row
 from playhall.engine.native.tables cimport (
     CODE_F32,
     HIDDEN,
@@ -89,18 +89,6 @@ cdef struct Touched:
     PyObject* owned  # the Owned of who owns it, or NULL
 
 
-cdef inline int grow(void** array, size_t* cap, size_t count, size_t size) except -1:
-    cdef size_t wanted
-    cdef void* grown
-    if count > cap[0]:
-        wanted = max(count, 2 * cap[0], <size_t>64)
-        grown = PyMem_Realloc(array[0], wanted * size)
-        if grown is NULL:
-            raise MemoryError
-        array[0], cap[0] = grown, wanted
-    return 0
-
-
 cdef class Owned:
     """What one player owns, and where it looks from in each grid."""
 
@@ -114,7 +102,7 @@ cdef class Owned:
         PyMem_Free(self.eyes)
 
     cdef int add(self, uint32_t number, uint32_t row) except -1:
-        grow(<void**>&self.places, &self.cap, self.count + 1, sizeof(Place))
+        ensure(<void**>&self.places, &self.cap, self.count + 1, sizeof(Place))
         self.places[self.count].number, self.places[self.count].row = number, row
         self.count += 1
         return 0
@@ -186,14 +174,14 @@ cdef class Grid:
             return 0
         for axis in range(self.dims):
             cap = self.cap
-            grow(<void**>&self.found[axis], &cap, count + PADDING, sizeof(double))
+            ensure(<void**>&self.found[axis], &cap, count + PADDING, sizeof(double))
             cap = self.cap
-            grow(<void**>&self.at[axis], &cap, count + PADDING, sizeof(double))
+            ensure(<void**>&self.at[axis], &cap, count + PADDING, sizeof(double))
         cap = self.cap
-        grow(<void**>&self.found_slot, &cap, count + PADDING, sizeof(uint32_t))
+        ensure(<void**>&self.found_slot, &cap, count + PADDING, sizeof(uint32_t))
         cap = self.cap
-        grow(<void**>&self.slot, &cap, count + PADDING, sizeof(uint32_t))
-        grow(<void**>&self.cell, &self.cap, count + PADDING, sizeof(uint32_t))
+        ensure(<void**>&self.slot, &cap, count + PADDING, sizeof(uint32_t))
+        ensure(<void**>&self.cell, &self.cap, count + PADDING, sizeof(uint32_t))
         return 0
 
     cdef int build(self, Tracker tracker, const uint32_t* base) except -1:
@@ -259,7 +247,7 @@ cdef class Grid:
             self.shift[axis] = shift
             self.mask[axis] = (<uint32_t>1 << ((bits + self.dims - 1 - axis) // self.dims)) - 1
             shift += (bits + self.dims - 1 - axis) // self.dims
-        grow(<void**>&self.start, &self.start_cap, (<size_t>1 << shift) + 2, sizeof(uint32_t))
+        ensure(<void**>&self.start, &self.start_cap, (<size_t>1 << shift) + 2, sizeof(uint32_t))
         return 0
 
     cdef void sort(self) noexcept nogil:
@@ -464,7 +452,7 @@ cdef class GridLook:
                     owned = self.owners.get(tracked.owner)
                     if owned is None:
                         owned = self.owners[tracked.owner] = Owned()
-                        grow(<void**>&owned.eyes, &owned.eye_cap, len(self.grids), sizeof(Eye))
+                        ensure(<void**>&owned.eyes, &owned.eye_cap, len(self.grids), sizeof(Eye))
                         memset(owned.eyes, 0, len(self.grids) * sizeof(Eye))
                     owned.add(t.number, row)
                     self.note_eye(owned, t, row)
@@ -533,15 +521,15 @@ cdef class GridLook:
         cdef size_t most = 0
         cdef bint everywhere
         self.kinds = <uint32_t>len(self.tracker.tables)
-        grow(<void**>&self.base, &self.base_cap, self.kinds, sizeof(uint32_t))
+        ensure(<void**>&self.base, &self.base_cap, self.kinds, sizeof(uint32_t))
         for number in range(self.kinds):
             table = self.tracker.tables[number]
             self.base[<size_t>number] = words
             if table is not None and is_public(&table.t):
                 words += bitmap_words(&table.t)
         self.words = words
-        grow(<void**>&self.seen, &self.word_cap, words, sizeof(uint64_t))
-        grow(<void**>&self.common, &self.common_cap, words, sizeof(uint64_t))
+        ensure(<void**>&self.seen, &self.word_cap, words, sizeof(uint64_t))
+        ensure(<void**>&self.common, &self.common_cap, words, sizeof(uint64_t))
         memset(self.common, 0, words * sizeof(uint64_t))
         self.common_count = self.presence_count = 0
         for table in self.tracker.tables:
@@ -563,7 +551,7 @@ cdef class GridLook:
         for grid in self.grids:
             grid.build(self.tracker, self.base)
             most = max(most, grid.count)
-        grow(<void**>&self.hits, &self.hit_cap, most + PADDING, sizeof(uint32_t))
+        ensure(<void**>&self.hits, &self.hit_cap, most + PADDING, sizeof(uint32_t))
         self.built = True
         return 0
 
@@ -714,7 +702,7 @@ cdef class GridLook:
                     while left:
                         row = 64 * word + <uint32_t>ctz64(left)
                         left &= left - 1
-                        grow(<void**>&self.touched, &self.touched_cap, self.touched_count + 1, sizeof(Touched))
+                        ensure(<void**>&self.touched, &self.touched_cap, self.touched_count + 1, sizeof(Touched))
                         touched = self.touched + self.touched_count
                         self.touched_count += 1
                         touched.place.number, touched.place.row = t.number, row

@@ -34,6 +34,18 @@ _TOO_MANY = "too many have no answer yet"
 class Answering:
     """Runs what answers in one room. What it refuses itself leaves at once, all else as `Answers` says."""
 
+    __slots__ = (
+        "_answers",
+        "_handlers",
+        "_requests",
+        "_room",
+        "_runtime",
+        "_saving",
+        "_sending",
+        "_unanswered",
+        "waiting",
+    )
+
     def __init__(self, runtime: Runtime, room: Room[Any, Any, Any], saving: Saving, sending: Sending) -> None:
         self._runtime = runtime
         self._room = room

@@ -14,6 +14,8 @@ MAX_BANNED = 4_096
 class Bans:
     """The banned players of one room, and what of that was not saved yet."""
 
+    __slots__ = ("_players", "_written", "dirty")
+
     def __init__(self) -> None:
         self._players: set[str] = set()
         self._written: set[str] = set()

@@ -35,6 +35,23 @@ class BotBook:
     `people` is how many people have a seat; `make_space` takes out of presence whoever has been gone longest.
     """
 
+    __slots__ = (
+        "_bots",
+        "_data",
+        "_dropped",
+        "_kinds",
+        "_make_space",
+        "_max_players",
+        "_next_number",
+        "_next_written",
+        "_people",
+        "_room",
+        "_runtime",
+        "_unstarted",
+        "_written",
+        "by_player",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

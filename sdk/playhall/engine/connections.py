@@ -40,6 +40,23 @@ MAX_REASON_BYTES = 96
 class Connections:
     """The connections of one room."""
 
+    __slots__ = (
+        "_bans",
+        "_bots",
+        "_conns",
+        "_joined",
+        "_links",
+        "_listed",
+        "_max_players",
+        "_of_player",
+        "_room",
+        "_runtime",
+        "_tick_rate",
+        "by_number",
+        "by_player",
+        "empty_since",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

@@ -25,6 +25,21 @@ class Context:
     `hibernate` closes the room; it is called once the hook at hand is done.
     """
 
+    __slots__ = (
+        "_bans",
+        "_bots",
+        "_connections",
+        "_hibernate",
+        "_runtime",
+        "_sending",
+        "entities",
+        "identity",
+        "log",
+        "max_players",
+        "presence",
+        "rewind",
+    )
+
     def __init__(
         self,
         runtime: Runtime,

@@ -103,6 +103,41 @@ class _Asked:
 class RoomCore:
     """One room, in one generation. See the module's text for what a caller owes."""
 
+    __slots__ = (
+        "_answering",
+        "_asked",
+        "_bans",
+        "_bots",
+        "_connections",
+        "_context",
+        "_dt",
+        "_idle_retry_at",
+        "_idle_s",
+        "_intake",
+        "_last_base_written",
+        "_max_players",
+        "_moves",
+        "_on_hibernate_ran",
+        "_receiving",
+        "_retention_due",
+        "_rewinding",
+        "_room_class",
+        "_runtime",
+        "_saving",
+        "_timer_at",
+        "_timer_hooks",
+        "_timer_links",
+        "_timer_status",
+        "_timer_until",
+        "_visibility",
+        "_writes",
+        "identity",
+        "room",
+        "shard_heard",
+        "status",
+        "tick_rate",
+    )
+
     def __init__(
         self,
         room_class: type[Room[Any, Any, Any]],
@@ -179,7 +214,7 @@ class RoomCore:
     @property
     def has_outputs(self) -> bool:
         """Whether `take_outputs` has anything to return."""
-        return self._runtime.has_outputs
+        return bool(self._runtime.outputs)
 
     @property
     def awaits_durable(self) -> bool:

@@ -21,6 +21,8 @@ class Entities:
     `len()` and `in` are of all of them.
     """
 
+    __slots__ = ("_store",)
+
     def __init__(self, store: EntityStore) -> None:
         self._store = store
 

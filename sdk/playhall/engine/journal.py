@@ -27,6 +27,19 @@ class RoomTooLargeError(RuntimeError):
 class Journal:
     """The log of one generation. `write_base` returns a base as of now."""
 
+    __slots__ = (
+        "_base_bytes",
+        "_based_at",
+        "_emit",
+        "_log_bytes",
+        "_log_records",
+        "_write_base",
+        "durable",
+        "large",
+        "last",
+        "warned",
+    )
+
     def __init__(self, emit: Callable[[Output], None], write_base: Callable[[], bytes]) -> None:
         self._emit = emit
         self._write_base = write_base

@@ -74,6 +74,8 @@ class _Entry:
 class PresenceBook:
     """The entries of one room, and when they end."""
 
+    __slots__ = ("_entries", "_ids", "_lost", "_next_id", "_number", "_tracker", "just_lost")
+
     def __init__(self, tracker: Tracker, number: int) -> None:
         self._tracker = tracker
         self._number = number

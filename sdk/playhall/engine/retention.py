@@ -14,6 +14,8 @@ CHECK_S = 30.0
 class Retention:
     """When each player with private state was last connected, or in the room as a bot. None is now."""
 
+    __slots__ = ("_kept_s", "_seen", "changed")
+
     def __init__(self, kept: float | Literal["forever"]) -> None:
         self._kept_s = math.inf if kept == "forever" else float(kept)
         self._seen: dict[str, float | None] = {}

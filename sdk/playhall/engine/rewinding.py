@@ -43,6 +43,8 @@ def depth_of(tick_rate: int) -> int:
 class Rewinding:
     """The histories of one room, empty as it starts."""
 
+    __slots__ = ("_full", "_rings", "_room", "_runtime", "_shares", "_used", "records")
+
     def __init__(
         self, room: str, runtime: Runtime, histories: Sequence[History[Any]], tick_rate: int
     ) -> None:

@@ -37,6 +37,30 @@ class Runtime:
     its author is warned of Json that is changed in place.
     """
 
+    __slots__ = (
+        "flush_timing",
+        "generation",
+        "hooks",
+        "identity",
+        "interest_timing",
+        "log",
+        "mutations",
+        "now",
+        "outputs",
+        "presence",
+        "profile",
+        "recorder",
+        "retention",
+        "schema",
+        "store",
+        "sync",
+        "tick",
+        "tick_timing",
+        "tracker",
+        "version",
+        "write_timing",
+    )
+
     def __init__(
         self,
         schema: Schema[Any, Any],
@@ -67,21 +91,18 @@ class Runtime:
             for row in (WHOLE, "owner writes", "flush", "interest")
         )
         """These time blocks, as rows of the profile."""
-        self._outputs: list[Output] = []
+        self.outputs: list[Output] = []
+        """What `take_outputs` will return. To read."""
 
     def emit(self, output: Output) -> None:
-        self._outputs.append(output)
+        self.outputs.append(output)
         if self.recorder is not None and type(output) in _RECORDED:
             self.recorder.noted(output, self.now.wall, self.tick)
-
-    @property
-    def has_outputs(self) -> bool:
-        return bool(self._outputs)
 
     def take_outputs(self) -> list[Output]:
         if self.log._waiting:
             self.log.taken()
-        outputs, self._outputs = self._outputs, []
+        outputs, self.outputs = self.outputs, []
         return outputs
 
     def run(

@@ -29,6 +29,8 @@ class Saving:
     a column holds what does not fit. Either is the end of the room.
     """
 
+    __slots__ = ("_bans", "_bots", "_next_id_written", "_runtime", "journal")
+
     def __init__(self, runtime: Runtime, bots: BotBook, bans: Bans) -> None:
         self._runtime = runtime
         self._bots = bots

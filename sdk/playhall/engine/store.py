@@ -61,6 +61,8 @@ def as_id(id: object) -> int:
 class EntityStore:
     """The saved part of a room's state."""
 
+    __slots__ = ("_of_kind", "_of_owner", "_schema", "_tracked", "_tracker", "next_id", "state")
+
     def __init__(self, schema: Schema[Any, Any], tracker: Tracker) -> None:
         self._schema = schema
         self._tracker = tracker

@@ -62,6 +62,24 @@ class _Everyone(Interest):
 class Visibility:
     """Finds what the connections of one room see."""
 
+    __slots__ = (
+        "_asks",
+        "_common",
+        "_declared",
+        "_emit",
+        "_entries",
+        "_exact",
+        "_hides",
+        "_hides_presence",
+        "_interest",
+        "_keyed",
+        "_parts",
+        "_presence",
+        "_room",
+        "_same",
+        "_tracker",
+    )
+
     def __init__(
         self,
         room: Room[Any, Any, Any],
@@ -99,7 +117,7 @@ class Visibility:
         return (
             not (self._asks or self._hides_presence)
             and self._keyed is None
-            and _size(self._tracker.public) <= MAX_VISIBLE
+            and (len(self._tracker.public) <= MAX_VISIBLE or _size(self._tracker.public) <= MAX_VISIBLE)
         )
 
     def look(self, links: Iterable[Link], flush: Flush | None, *, tick: bool) -> bool:

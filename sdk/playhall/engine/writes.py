@@ -53,6 +53,8 @@ class _Waiting:
 class OwnerWrites:
     """The owner writes of one room that wait for the next tick."""
 
+    __slots__ = ("_asks", "_dropped", "_room", "_runtime", "waiting")
+
     def __init__(self, runtime: Runtime, room: Room[Any, Any, Any]) -> None:
         self._runtime = runtime
         self._room = room

@@ -119,6 +119,41 @@ class Surroundings(Protocol):
 class RunningRoom:
     """See the module's text. Made with the grant, and gone when `over` is set."""
 
+    __slots__ = (
+        "_around",
+        "_arrivals",
+        "_audience",
+        "_awaits",
+        "_brings_people",
+        "_carry",
+        "_durable",
+        "_durable_moved",
+        "_ending",
+        "_fold_handle",
+        "_last_version",
+        "_links",
+        "_log",
+        "_log_limit",
+        "_marks",
+        "_pulse",
+        "_repeats",
+        "_runs",
+        "_slow_calls",
+        "_status",
+        "_step_at",
+        "_tick_late",
+        "_tick_s",
+        "_tick_seconds",
+        "_timer_at",
+        "_writes",
+        "core",
+        "generation",
+        "identity",
+        "over",
+        "ready",
+        "shard",
+    )
+
     def __init__(
         self,
         core: RoomCore,
@@ -281,7 +316,7 @@ class RunningRoom:
 
     def tick(self, due: Tick[RunningRoom], mono: float) -> float:
         """A tick is due. `mono`: now. Returns when it was done."""
-        _, late_s, skipped = due
+        late_s, skipped = due.late_s, due.skipped
         self._tick_late.observe(late_s)
         if late_s > meters.LATE_S:
             meters.ticks_late.labels(self.identity.room_type).inc()

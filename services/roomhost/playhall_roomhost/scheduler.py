@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+import msgspec
 
 __all__ = ["Scheduler", "Tick", "Timer"]
 
@@ -36,7 +38,7 @@ STEPS_BACK = 8
 """How many times the time of its last tick a room that is due lets others go first."""
 
 
-class Tick(NamedTuple, Generic[K]):
+class Tick(msgspec.Struct, Generic[K], frozen=True, gc=False):
     """A tick that is due: how late it starts, and how many before it were given up."""
 
     key: K
@@ -44,7 +46,7 @@ class Tick(NamedTuple, Generic[K]):
     skipped: int
 
 
-class Timer(NamedTuple, Generic[K]):
+class Timer(msgspec.Struct, Generic[K], frozen=True, gc=False):
     """A room's timer is due."""
 
     key: K

@@ -20,7 +20,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -48,7 +48,7 @@ MAX_PROCESS_BYTES = 64 * 1024 * 1024
 HEARD_S = 3.0
 
 
-class Durable(NamedTuple):
+class Durable(msgspec.Struct, frozen=True, gc=False):
     """Everything of this generation up to `version` is on disk."""
 
     room_uid: str

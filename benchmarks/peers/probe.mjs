@@ -47,7 +47,7 @@ async function join(room) {
   const send = () => {
     if (count++ % TURN_AFTER === 0) direction = (Math.random() * DIRS.length) | 0;
     inputs.send(client.send, DIRS[direction]);
-    setTimeout(send, 40 + Math.random() * 20);
+    setTimeout(send, 25 + Math.random() * 50); // at any time between two ticks, anew each time
   };
   setTimeout(send, Math.random() * 50);
 }

@@ -9,9 +9,8 @@ router comes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.backend import reliable_only
@@ -34,11 +33,9 @@ def link_number(stream: int, link: int) -> int:
     return stream << STREAM_SHIFT | link
 
 
-@dataclass(frozen=True, slots=True)
-class Clock(Generic[R]):
+class Clock(NamedTuple):
     """Where a room's time is; `fraction` is in 1/256 of a tick."""
 
-    room: R
     tick: int
     fraction: int
 
@@ -55,7 +52,6 @@ class AttachStream(Generic[R]):
         self._next_room_number = 1
         self._items: list[tuple[int, int, bytes | pb.Down]] = []
         """What waits: of which generation, for how many bytes it counts, a run of frames or what is none."""
-        self._clocks: list[Clock[R]] = []
         self._beat = False
         self._bytes = 0
         self.held = False
@@ -89,11 +85,6 @@ class AttachStream(Generic[R]):
             number = self._room_numbers[room] = self._next_room_number
             self._next_room_number += 1
         return number
-
-    @property
-    def rooms(self) -> Iterable[R]:
-        """Rooms whose clock the router follows."""
-        return self._room_numbers.keys()
 
     # Down.
 
@@ -131,26 +122,21 @@ class AttachStream(Generic[R]):
         self._items = [item for item in self._items if item[0] != generation]
         self._bytes = sum(size for _, size, _ in self._items)
 
-    def tell_clocks(self, clocks: Iterable[Clock[R]]) -> None:
-        """With the next batch, say where these rooms are."""
-        self._clocks = list(clocks)
-
     def beat(self) -> None:
-        """With the next batch, or alone, say that the loop is alive."""
+        """With the next batch, or alone, say that the loop is alive, and where the rooms are."""
         self._beat = True
 
-    def take(self) -> pb.AttachResponse | None:
-        """The next batch; None: there is nothing to say."""
-        if not (self._items or self._clocks or self._beat):
+    def take(self, clock: Callable[[R], Clock]) -> pb.AttachResponse | None:
+        """The next batch; None: there is nothing to say. `clock` reads the clock of a room, now."""
+        if not (self._items or self._beat):
             return None
         response = pb.AttachResponse(items=_downs(self._take_items()))
-        response.heartbeat = self._beat and not response.items
-        for clock in self._clocks:
-            number = self._room_numbers.get(clock.room)
-            if number is not None:
-                response.clocks.add(room_no=number, tick=clock.tick, fraction=clock.fraction)
-        self._clocks = []
-        self._beat = False
+        if self._beat:
+            response.heartbeat = not response.items
+            for room, number in self._room_numbers.items():
+                tick, fraction = clock(room)
+                response.clocks.add(room_no=number, tick=tick, fraction=fraction)
+            self._beat = False
         return response
 
     def _take_items(self) -> list[bytes | pb.Down]:

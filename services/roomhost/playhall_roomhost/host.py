@@ -202,8 +202,10 @@ class RoomHost:
 
     def take(self, stream: AttachStream[RunningRoom]) -> pb.AttachResponse | None:
         """What goes down now; nothing while it is not certain which rooms are still ours."""
-        self._look_away()
-        response = None if self._verifying else stream.take()
+        now = self._look_away()
+        response = None if self._verifying else stream.take(lambda room: room.clock(now))
+        if response is not None:
+            response.next_ticks_us = round(self.scheduler.next_ticks_in(now) * 1e6)
         self._hold(stream)
         return response
 
@@ -354,7 +356,6 @@ class RoomHost:
         for shard in self._shards.values():
             shard.beat()
         for stream in self._streams.values():
-            stream.tell_clocks([room.clock(now) for room in stream.rooms])
             stream.beat()
             self.touch(stream)
         self._measure(now)

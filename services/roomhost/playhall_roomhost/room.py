@@ -372,9 +372,9 @@ class RunningRoom:
                 stream.discard(self.generation)
         self._release(reason, code)
 
-    def clock(self, now: float) -> Clock[RunningRoom]:
+    def clock(self, now: float) -> Clock:
         """Where the room's time is."""
-        return Clock(self, self.core.tick_number, self._fraction(now))
+        return Clock(self.core.tick_number, self._fraction(now))
 
     # Calls into the core.
 

@@ -5,10 +5,10 @@ so that a room neither drifts nor, after a stall, runs its ticks in a bunch. Of 
 at most two are made up for; older ones are skipped and counted, and the room's own tick number counts only
 those that ran.
 
-Rooms of one rate share a few starts, about 25 ms apart: many rooms tick in one pass of the loop, and what
+Rooms of one rate share a few starts, about 17 ms apart: many rooms tick in one pass of the loop, and what
 they say leaves in one message, while rooms that start together are spread over those by the golden ratio.
-Each pass that has something to say costs a host and a shard about a millisecond, however little it is: at
-20 ticks a second 25 ms are 40 passes, and a tick waits for half of the rooms at most.
+Each pass that has something to say costs a host, a router and a shard about two milliseconds of CPU, however
+little it is: at 20 ticks a second there are 60 passes, and a tick waits for a third of the rooms at most.
 
 Of what is due the cheapest rooms go first: a room whose tick took long steps back by several times that,
 so that quick rooms tick between the ticks of slow ones, and slow ones share what is left.
@@ -30,7 +30,7 @@ __all__ = ["Scheduler", "Tick", "Timer"]
 K = TypeVar("K")
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-GRID_S = 0.025
+GRID_S = 1 / 60
 """About how far the starts of rooms of one rate are apart."""
 MAX_REPLAYED = 2
 """Late ticks that are made up for: a room that stands behind another's long tick loses none by it."""
@@ -112,6 +112,11 @@ class _Rate(Generic[K]):
         self.phases: dict[int, _Phase[K]] = {}
 
 
+def _whole_ms(at: float) -> float:
+    """The next whole millisecond: timers know no others, and would be late by the rest."""
+    return math.ceil(at * 1_000) / 1_000
+
+
 class Scheduler(Generic[K]):
     """The rooms of a process, by any key that can be hashed."""
 
@@ -179,6 +184,11 @@ class Scheduler(Generic[K]):
             return self._ready[0][2]
         return min((heap[0][0] for heap in (self._phases, self._timers) if heap), default=None)
 
+    def next_ticks_in(self, now: float) -> float:
+        """In how many seconds rooms tick next, of those whose time has not come; 0: in none."""
+        self._tidy_phases()
+        return max(0.0, self._phases[0][0] - now) if self._phases else 0.0
+
     def take(self, now: float) -> Tick[K] | Timer[K] | None:
         """What is due, the longest due of the cheapest first; the caller runs it before it takes the next."""
         phases, timers, ready = self._phases, self._timers, self._ready
@@ -216,12 +226,13 @@ class Scheduler(Generic[K]):
         """The phase of the next room that starts."""
         group = self._rates.get(rate)
         if group is None:
-            group = self._rates[rate] = _Rate(rate, now)
+            group = self._rates[rate] = _Rate(rate, _whole_ms(now))
         self._phase = (self._phase + _GOLDEN) % 1.0
         place = math.floor(self._phase * group.places)
         phase = group.phases.get(place)
         if phase is None:
-            phase = group.phases[place] = _Phase(group.epoch + place / (group.places * rate), rate)
+            start = _whole_ms(group.epoch + place / (group.places * rate))
+            phase = group.phases[place] = _Phase(start, rate)
             phase.next = max(0, math.ceil((now - phase.start) * rate))
             self._await(phase)
         return phase
@@ -302,5 +313,8 @@ class Scheduler(Generic[K]):
             heapq.heappop(self._timers)
             if number == entry.timer_number:
                 self._put_off(entry)
+        self._tidy_phases()
+
+    def _tidy_phases(self) -> None:
         while self._phases and not self._phases[0][2].entries:
             heapq.heappop(self._phases)

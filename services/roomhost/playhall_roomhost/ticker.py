@@ -24,6 +24,7 @@ SOCKETS_SHARE = 1 / 8
 SOCKETS_MOST_S = 0.05
 # The loop's timers count whole milliseconds.
 _GRAIN_S = 0.001
+_NEAR_S = 0.010
 
 K = TypeVar("K")
 
@@ -82,13 +83,15 @@ class Ticker(Generic[K]):
         if due is None or self._stopped:
             return
         at = max(due, self._not_before)
+        now = time.monotonic()
         if self._handle is not None:
-            if self._armed_for <= at:
+            # The loop waits for its timers from when its turn began: one that is near would be late by what
+            # the turn has taken, unless it is set anew.
+            if self._armed_for <= at and at - now > _NEAR_S:
                 return
             self._handle.cancel()
         loop = asyncio.get_running_loop()
         self._armed_for = at
-        now = time.monotonic()
         if at > now:
             # The loop's clock is this one in whole milliseconds, rounded down: so it is neither early, which
             # would cost a pass for nothing, nor a millisecond late.

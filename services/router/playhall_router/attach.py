@@ -30,6 +30,8 @@ __all__ = ["CREDIT_STEP", "SILENT_S", "Attachment", "Client", "Ended", "JoinRequ
 
 SILENT_S = 3.0
 """A host that says nothing for this long is lost."""
+CREDIT_BESIDE = 64
+"""Links whose credit is told beside frames; that of more goes after them."""
 CREDIT_STEP = 16 * 1024
 """Credit that is told at once: half of what a room host may have on the way. Less is told with a beat."""
 _APP_CODES = range(4000, 5000)
@@ -110,6 +112,7 @@ class Attachment:
         self._next = 1
         self._heard_at = now
         self._welcomed = False
+        self._all_credit = False
 
     @property
     def links(self) -> Iterable[Link]:
@@ -160,10 +163,15 @@ class Attachment:
             self.uplink.push_control(pb.Up(link=link.number, leave=pb.Leave(clean=clean)))
 
     def batch(self, now: float, *, all_credit: bool = False) -> pb.AttachRequest | None:
-        """The next request, if there is anything to say. `all_credit`: report even little credit."""
+        """The next request, if there is anything to say. `all_credit`: report even little credit, now or with
+        the next one: frames do not wait for what is asked of many sockets.
+        """
+        self._all_credit |= all_credit
         request = pb.AttachRequest(items=self.uplink.take() if self.uplink else ())
-        if all_credit or self._downlink.owing:
-            links, totals = self._downlink.report(now, all_of_it=all_credit)
+        owing = len(self._links) if self._all_credit else len(self._downlink.owing)
+        if owing and (owing <= CREDIT_BESIDE or not request.items):
+            links, totals = self._downlink.report(now, all_of_it=self._all_credit)
+            self._all_credit = False
             request.drained_links.extend(links)
             request.drained_bytes.extend(totals)
         return request if request.items or request.drained_links else None

@@ -1,13 +1,13 @@
 """One Attach stream: feeds an `Attachment` with what comes down, and sends its batches up.
 
-A batch costs as much as a hundred frames, whatever is in it. It goes out at once when the stream is idle,
-else 5 ms after the last, or 10 where that carried many frames. The stream ends when it breaks, when the host
-falls silent, or when it has had nothing to do for a while; its owner is told, once.
+When batches leave is for `Departures` to say. The stream ends when it breaks, when the host falls silent, or
+when it has had nothing to do for a while; its owner is told, once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -19,13 +19,11 @@ from playhall_common import logs
 from playhall_common.auth import channel
 from playhall_common.errors import ApiError
 from playhall_router.attach import Attachment, Client, Ended, JoinRequest, Link
+from playhall_router.departures import Departures
 from playhall_router.wake import Route
 
 __all__ = ["AttachStream"]
 
-GATHER_S = 0.005
-MANY_FRAMES = 32
-GATHER_MANY_S = 0.010
 BEAT_S = 0.5
 IDLE_S = 10.0
 TOKEN_S = 10.0
@@ -51,8 +49,11 @@ class AttachStream:
         """`read_first` is called before a batch goes out, so that it has what clients have sent by then."""
         self.host_id = route.host_id
         self.address = route.address
-        self._wake = asyncio.Event()
-        self.attachment = Attachment(route.host_id, now, self._wake.set)
+        self._departures = Departures()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._leaves = asyncio.Event()
+        self.attachment = Attachment(route.host_id, now, self._leave_in_time)
         self._router_id = router_id
         self._on_ended = on_ended
         self._host_token = host_token
@@ -79,12 +80,12 @@ class AttachStream:
 
     def drained(self) -> None:
         """A client has drained enough to be worth telling."""
-        self._wake.set()
+        self._leave_in_time()
 
     def offer_places(self, count: int) -> None:
         """Tell the host for how many of its rooms there are places elsewhere."""
         self._places = count
-        self._wake.set()
+        self._leave_in_time()
 
     # Its life.
 
@@ -105,42 +106,59 @@ class AttachStream:
             )
         finally:
             self.broken = True
+            self._disarm()
             await target.close(None)
 
     async def _read(self, call: AttachCall) -> None:
         loop = asyncio.get_running_loop()
         while isinstance(response := await call.read(), pb.AttachResponse):
+            # Before what takes a while, for it counts from when it was said.
+            self._departures.told(response.next_ticks_us / 1e6, time.monotonic())
             for ended in self.attachment.received(response, loop.time()):
                 self._on_ended(self, ended)
-            if self.attachment.owes_credit:
-                self._wake.set()
+            if self._timer is not None or self.attachment.owes_credit:
+                self._leave_in_time()
+
+    def _leave_in_time(self) -> None:
+        """Something waits, or what there is about its time is new."""
+        self._disarm()
+        now = time.monotonic()
+        wait = self._departures.next(now) - now
+        if wait > 0:
+            self._timer = self._loop.call_later(wait, self._leaves.set)
+        else:
+            self._leaves.set()
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def _write(self, call: AttachCall) -> None:
         """Send what there is to say. Only this task writes: a stream takes one message at a time."""
         hello = pb.AttachHello(router_id=self._router_id, host_id=self.host_id)
         await call.write(pb.AttachRequest(hello=hello))
         while True:
-            await self._wake.wait()
+            await self._leaves.wait()
             self._read_first()
-            self._wake.clear()
-            many = len(self.attachment.uplink) >= MANY_FRAMES
-            if await self._write_all(call):
-                await asyncio.sleep(GATHER_MANY_S if many else GATHER_S)
+            self._leaves.clear()
+            self._disarm()
+            await self._write_all(call)
 
-    async def _write_all(self, call: AttachCall) -> bool:
-        loop = asyncio.get_running_loop()
+    async def _write_all(self, call: AttachCall) -> None:
+        frames = len(self.attachment.uplink)
         beat, self._beat_due = self._beat_due, False
-        batch = self.attachment.batch(loop.time(), all_credit=beat)
+        batch = self.attachment.batch(self._loop.time(), all_credit=beat)
         if batch is None and (beat or self._new_token or self._places):
             batch = pb.AttachRequest()
         if batch is None:
-            return False
+            return
+        self._departures.left(frames, time.monotonic())
         batch.host_token, self._new_token = self._new_token, ""
         batch.places, self._places = self._places, 0
         while batch is not None:
             await call.write(batch)
-            batch = self.attachment.batch(loop.time())
-        return True
+            batch = self.attachment.batch(self._loop.time())
 
     async def _beat(self) -> None:
         """Tell the host that this side lives, report what credit is left over, listen for its silence."""
@@ -155,7 +173,7 @@ class AttachStream:
             elif now - self._used_at > IDLE_S:
                 raise _OverError("nobody is attached")
             self._beat_due = True
-            self._wake.set()
+            self._leave_in_time()
 
     async def _renew_token(self) -> None:
         """Hand the host each new token there is for it: minutes before the one that it has ends, and within
@@ -170,7 +188,7 @@ class AttachStream:
             else:
                 if token != newest:
                     newest = self._new_token = token
-                    self._wake.set()
+                    self._leave_in_time()
             await asyncio.sleep(TOKEN_S)
 
 

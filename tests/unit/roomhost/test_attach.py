@@ -34,6 +34,10 @@ def groups(batch: pb.AttachResponse) -> list[tuple[int, Group]]:
     return [found for down in batch.items for found in read_down(down.frames)]
 
 
+def clock(room: str) -> Clock:
+    return {"a": Clock(40, 128)}[room]
+
+
 def stream() -> AttachStream[str]:
     return AttachStream(3, "r1")
 
@@ -65,7 +69,7 @@ def test_what_rooms_say_leaves_in_order_in_one_batch() -> None:
     s.frames(8, frame(3, generation=8))
     s.say(pb.Down(links=[1], generation=7, close=pb.Close(code=4000)))
     s.frames(7, frame(4))
-    batch = s.take()
+    batch = s.take(clock)
     assert batch is not None
     first, second, third = batch.items
     assert list(read_down(first.frames)) == [
@@ -75,7 +79,7 @@ def test_what_rooms_say_leaves_in_order_in_one_batch() -> None:
     assert second.close.code == 4000
     assert list(read_down(third.frames)) == [(7, Group((4,), [b"h"], b"body", False))]
     assert not batch.heartbeat
-    assert s.take() is None
+    assert s.take(clock) is None
     assert s.pending_bytes == 0
 
 
@@ -84,7 +88,7 @@ def test_batches_are_cut_and_lose_nothing() -> None:
     for n in range(30):
         s.frames(7, frame(1, body=bytes((n,)) * 100_000))
     taken = []
-    while (batch := s.take()) is not None:
+    while (batch := s.take(clock)) is not None:
         assert sum(len(down.frames) for down in batch.items) <= BATCH_BYTES
         taken += [group.body[0] for _, group in groups(batch)]
     assert taken == list(range(30))
@@ -111,7 +115,7 @@ def test_what_waits_of_a_lost_generation_never_leaves() -> None:
     s.frames(7, frame(1))
     s.frames(8, frame(2, generation=8))
     s.discard(7)
-    batch = s.take()
+    batch = s.take(clock)
     assert batch is not None
     assert [generation for generation, _ in groups(batch)] == [8]
 
@@ -120,10 +124,11 @@ def test_clocks_and_beats_go_with_a_batch_or_alone() -> None:
     s = stream()
     number = s.room_number("a")
     assert s.room_number("a") == number
-    s.tell_clocks([Clock("a", 40, 128), Clock("gone", 1, 1)])
+    s.room_number("gone")
+    s.forget("gone")
     s.beat()
-    batch = s.take()
+    batch = s.take(clock)
     assert batch is not None
     assert batch.heartbeat
     assert [(c.room_no, c.tick, c.fraction) for c in batch.clocks] == [(number, 40, 128)]
-    assert s.take() is None
+    assert s.take(clock) is None

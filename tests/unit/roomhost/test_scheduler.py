@@ -47,8 +47,25 @@ def test_rooms_that_start_together_are_spread_over_a_grid() -> None:
     assert len(firsts) == 100
     instants = Counter(firsts)
     gaps = [b - a for a, b in pairwise(sorted(instants))]
-    assert gaps == pytest.approx([GRID_S])
+    assert gaps == pytest.approx([GRID_S, GRID_S], abs=0.001)
+    assert all(round(at * 1_000, 6).is_integer() for at in instants)
     assert max(instants.values()) - min(instants.values()) <= 2
+
+
+def test_when_rooms_tick_next_is_known_also_while_some_are_late() -> None:
+    scheduler = ticking("a", "b", rate=4)
+    (first, _), (second, _) = run_until(scheduler, 100.25)
+    assert scheduler.next_ticks_in(100.25) == pytest.approx(first + 0.25 - 100.25)
+    late = first + 0.25 + 0.01
+    assert scheduler.next_ticks_in(late) == 0.0
+    assert scheduler.take(late) is not None
+    assert scheduler.next_ticks_in(late) == pytest.approx(second + 0.25 - late)
+
+
+def test_without_rooms_that_tick_none_tick_next() -> None:
+    scheduler = ticking("a")
+    scheduler.remove("a")
+    assert scheduler.next_ticks_in(100.0) == 0.0
 
 
 def test_few_rooms_that_start_together_do_not_tick_together() -> None:

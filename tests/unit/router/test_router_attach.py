@@ -14,7 +14,7 @@ from playhall.engine import frames
 from playhall.engine.backend import Lane
 from playhall.engine.codes import CloseCode
 from playhall.engine.packing import Group, pack_down, pack_up, read_down
-from playhall_router.attach import CREDIT_STEP, Attachment, Ended, JoinRequest, Link
+from playhall_router.attach import CREDIT_BESIDE, CREDIT_STEP, Attachment, Ended, JoinRequest, Link
 from playhall_router.clock import RoomClock
 from playhall_router.connection import Welcome
 from playhall_router.wake import Route
@@ -265,6 +265,23 @@ def test_a_beat_reports_little_credit_too(attachment: Attachment) -> None:
     batch = attachment.batch(0.0, all_credit=True)
     assert batch is not None
     assert list(batch.drained_bytes) == [1]
+
+
+def test_credit_of_many_goes_after_their_frames(attachment: Attachment) -> None:
+    everybody = [join(attachment) for _ in range(CREDIT_BESIDE + 1)]
+    attachment.batch(0.0)
+    for client, link in everybody:
+        hear(attachment, down_frames([link.number], 7, MESSAGE))
+        client.drained_bytes = 1
+    everybody[0][1].forward(b"\x05up")
+    frames, credit = attachment.batch(0.0, all_credit=True), attachment.batch(0.0)
+    assert frames is not None
+    assert credit is not None
+    assert frames.items
+    assert not frames.drained_links
+    assert not credit.items
+    assert list(credit.drained_links) == [link.number for _, link in everybody]
+    assert attachment.batch(0.0) is None
 
 
 def test_what_drains_later_is_reported_without_anything_more_coming_down(attachment: Attachment) -> None:

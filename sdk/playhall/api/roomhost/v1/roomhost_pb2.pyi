@@ -889,8 +889,13 @@ class AttachResponse(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     CLOCKS_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
+    NEXT_TICKS_US_FIELD_NUMBER: _builtins.int
     heartbeat: _builtins.bool
     """Set on batches that exist only to say the loop is alive."""
+    next_ticks_us: _builtins.int
+    """In how many microseconds from now rooms of the process tick next: a router lets much of what comes up leave just before that.
+    0: none does soon.
+    """
     @_builtins.property
     def welcome(self) -> Global___AttachWelcome: ...
     @_builtins.property
@@ -906,10 +911,11 @@ class AttachResponse(_message.Message):
         items: _abc.Iterable[Global___Down] | None = ...,
         clocks: _abc.Iterable[Global___RoomClock] | None = ...,
         heartbeat: _builtins.bool = ...,
+        next_ticks_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clocks", b"clocks", "heartbeat", b"heartbeat", "items", b"items", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clocks", b"clocks", "heartbeat", b"heartbeat", "items", b"items", "next_ticks_us", b"next_ticks_us", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -63,7 +63,7 @@ async def test_a_room_starts_takes_a_player_and_answers(pod: Pod, build: pb.Buil
     asked = time.time()
     answer = await router.ask(link)
     assert answer["moves"] == 3
-    assert asked <= answer["now"] <= time.time()
+    assert asked - 0.001 <= answer["now"] <= time.time()  # what rooms are told may be a millisecond old
 
 
 @pytest.mark.asyncio

@@ -105,6 +105,11 @@ def test_site_and_api_are_at_one_origin_and_a_second_one_is_refused(dev: DevServ
     assert urlopen(dev.url, timeout=5).status == 200
 
 
+def test_it_says_when_the_engine_runs_in_python(game: Path, tmp_path: Path) -> None:
+    with serve(game, tmp_path / "dev.log", {"PLAYHALL_PURE": "1"}) as server:
+        assert "The engine runs in Python" in server.log()
+
+
 def test_output_that_is_no_terminal_has_no_colours(dev: DevServer) -> None:
     assert "\x1b" not in dev.log()
     assert re.search(rf"Play +{re.escape(dev.url)}\n", dev.log())

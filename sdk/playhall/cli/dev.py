@@ -23,10 +23,15 @@ from playhall.cli.console import DevConsole, wants_colour
 from playhall.cli.errors import StartError
 from playhall.cli.folders import Folders, ProjectLock, cache_bytecode
 from playhall.cli.project import ProjectFile, ProjectFileError, load
+from playhall.engine.backend import native
 
 __all__ = ["run"]
 
 _SHOW_LINES_AT = 2
+_PURE = (
+    "The engine runs in Python, several times slower than the native one: `make native` builds that, unless "
+    "PLAYHALL_PURE=1 turns it off."
+)
 
 
 def run(path: Path, *, host: str, port: int, routers: int = 1) -> int:
@@ -69,6 +74,8 @@ class _Dev:
         for number in _stop_signals():
             loop.add_signal_handler(number, self._signalled)
         self._console.title(self._project.project.slug)
+        if not native:
+            self._console.step(_PURE)
         cluster = Cluster(
             project=self._project.project.slug, folders=self._folders, host=host, port=port, routers=routers,
             on_line=self._console.log_line, on_end=self._child_ended,

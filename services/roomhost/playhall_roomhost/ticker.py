@@ -25,6 +25,8 @@ SOCKETS_MOST_S = 0.05
 # The loop's timers count whole milliseconds.
 _GRAIN_S = 0.001
 _NEAR_S = 0.010
+# To so much are times exact that stand for whole milliseconds, of a machine that has run for years.
+_EXACT_MS = 0.001
 
 K = TypeVar("K")
 
@@ -95,7 +97,8 @@ class Ticker(Generic[K]):
         if at > now:
             # The loop's clock is this one in whole milliseconds, rounded down: so it is neither early, which
             # would cost a pass for nothing, nor a millisecond late.
-            wait_ms = math.ceil(at * 1000) - math.floor(now * 1000)
+            # What is over one by less than sums of times are exact to, counts as that one.
+            wait_ms = math.ceil(at * 1000 - _EXACT_MS) - math.floor(now * 1000)
             self._handle = loop.call_later(wait_ms / 1000, self._pass)
         else:
             self._handle = loop.call_soon(self._pass)

@@ -39,8 +39,12 @@ class Departures:
         self._ticks_at = -math.inf
 
     def told(self, ticks_in_s: float, now: float) -> None:
-        """The process says in how long its rooms tick next; 0: not soon."""
-        self._ticks_at = now + ticks_in_s if ticks_in_s else -math.inf
+        """The process says in how long its rooms tick next; 0: not soon. Ticks that are news too late to be
+        met count as none: a busy process may say no others.
+        """
+        at = now + ticks_in_s
+        is_too_late = ticks_in_s < AHEAD_S and at - self._ticks_at > AHEAD_S
+        self._ticks_at = -math.inf if is_too_late or not ticks_in_s else at
 
     def left(self, frames: int, now: float) -> None:
         """A batch left with so many frames."""

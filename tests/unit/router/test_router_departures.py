@@ -64,8 +64,27 @@ def test_what_comes_too_late_for_the_ticks_waits_to_hear_of_the_next() -> None:
 
 def test_a_process_that_says_nothing_more_is_waited_for_briefly() -> None:
     departures = busy(100.0)
-    departures.told(0.002, 100.0)
-    assert departures.next(100.028) == pytest.approx(100.0 + GATHER_MANY_S)
+    departures.told(0.045, 100.0)
+    departures.told(0.002, 100.043)
+    assert departures.next(100.043) == pytest.approx(100.045 + LATE_S)
+    assert departures.next(100.071) == pytest.approx(100.0 + GATHER_MANY_S)
+
+
+@pytest.mark.parametrize(("rate", "took_s"), [(120, 0.005), (60, 0.014)])
+def test_a_process_whose_ticks_leave_no_time_between_them_is_not_waited_for(rate: int, took_s: float) -> None:
+    """It says after each pass when the next ticks are: too soon to be met, and never anything else."""
+    departures = busy(100.0)
+    left_at, leaves_at = 100.0, departures.next(100.0)
+    longest_s = 0.0
+    for tick in range(1, rate):
+        said_at = 100.0 + tick / rate + took_s
+        while leaves_at < said_at:
+            longest_s, left_at = max(longest_s, leaves_at - left_at), leaves_at
+            departures.left(400, left_at)
+            leaves_at = departures.next(left_at)
+        departures.told(100.0 + (tick + 1) / rate - said_at, said_at)
+        leaves_at = max(said_at, departures.next(said_at))
+    assert longest_s <= GATHER_MANY_S + AHEAD_S
 
 
 def test_ticks_one_upon_the_other_still_leave_time_to_gather() -> None:

@@ -161,6 +161,19 @@ def test_the_flush_finds_what_arrays_were_written_once(place: Place) -> None:
     assert place.flush() == {}
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [(name, 1) for name in ("a8", "a16", "a32", "b8", "b16", "b32", "f", "d", "q", "r")]
+)
+def test_a_handle_that_writes_what_an_array_wrote_before_takes_nothing_from_it(
+    place: Place, field: str, value: float
+) -> None:
+    every = place.entities.add(Every())
+    place.flush()
+    getattr(place.entities.columns(Every), field)[:] = value
+    setattr(every, field, getattr(every, field))
+    assert place.flush() == {every.id: {field}}
+
+
 def test_changes_are_those_of_bits(place: Place) -> None:
     a, b = place.npcs(0, math.nan)
     npcs = place.entities.columns(Npc)

@@ -352,8 +352,8 @@ cdef int describe(Table* t, uint32_t index) noexcept:
     return 0
 
 
-cdef inline void store(Table* t, uint32_t row, uint32_t index, double value) noexcept nogil:
-    """Put a number that fits in place, as one that was told."""
+cdef inline void place(Table* t, uint32_t row, uint32_t index, double value) noexcept nogil:
+    """Put a number that fits in place."""
     cdef char* column = t.data[index]
     cdef size_t width = t.field[index].width
     cdef uint8_t code = t.field[index].code
@@ -369,12 +369,18 @@ cdef inline void store(Table* t, uint32_t row, uint32_t index, double value) noe
         (<uint16_t*>column)[row] = <uint16_t><int32_t>value
     else:
         (<uint8_t*>column)[row] = <uint8_t><int32_t>value
+
+
+cdef inline void note_told(Table* t, uint32_t row, uint32_t index) noexcept nogil:
+    """What is in place counts as told: whoever put it there sees to that."""
+    cdef size_t at = t.field[index].width * <size_t>row
     if t.told[index] != NULL:
-        memcpy(t.told[index] + width * row, column + width * row, width)
+        memcpy(t.told[index] + at, t.data[index] + at, t.field[index].width)
 
 
 cdef int put_number_at(Table* t, uint32_t row, uint32_t index, double stored) except -1:
-    store(t, row, index, stored)
+    place(t, row, index, stored)
+    note_told(t, row, index)
     return 0
 
 
@@ -503,9 +509,10 @@ cdef int set_number(Handle self, PyObject* value, void* closure) except -1:
         return set_slowly(self, value, closure)
     width = t.field[index].width
     memcpy(&before, t.data[index] + width * self.row, width)
-    store(t, self.row, index, stored)
+    place(t, self.row, index, stored)
     memcpy(&after, t.data[index] + width * self.row, width)
-    if before != after:
+    if before != after:  # else it may be there by an array already, and is still to be told
+        note_told(t, self.row, index)
         mark(t, self.row, index)
     return 0
 
@@ -596,7 +603,7 @@ cdef class Handle:
             index = found
             if layout.field[index].size == 0 or not fits(layout.field + index, <PyObject*>value, &stored):
                 return False
-            store(self.t, self.row, index, stored)
+            put_number_at(self.t, self.row, index, stored)
         return True
 
     cdef int take_given(self, Layout layout, dict given) except -1:

@@ -178,7 +178,7 @@ class Bench:
                 ticks += 1
             self.host._flush()
             sent = writes.next_request()
-            self.stream.take()
+            self.host.take(self.stream)
             took += time.thread_time() - began
             if sent is not None:
                 # Not the shell's: what the shard says.

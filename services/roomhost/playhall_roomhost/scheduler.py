@@ -5,10 +5,10 @@ so that a room neither drifts nor, after a stall, runs its ticks in a bunch. Of 
 at most two are made up for; older ones are skipped and counted, and the room's own tick number counts only
 those that ran.
 
-Rooms of one rate share a few starts, about 17 ms apart: many rooms tick in one pass of the loop, and what
+Rooms of one rate share a few starts, about 25 ms apart: many rooms tick in one pass of the loop, and what
 they say leaves in one message, while rooms that start together are spread over those by the golden ratio.
 Each pass that has something to say costs a host, a router and a shard about two milliseconds of CPU, however
-little it is: at 20 ticks a second there are 60 passes, and a tick waits for a third of the rooms at most.
+little it is: at 20 ticks a second there are 40 passes, and a tick waits for half of the rooms at most.
 
 Of what is due the cheapest rooms go first: a room whose tick took long steps back by several times that,
 so that quick rooms tick between the ticks of slow ones, and slow ones share what is left.
@@ -30,7 +30,7 @@ __all__ = ["Scheduler", "Tick", "Timer"]
 K = TypeVar("K")
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-GRID_S = 1 / 60
+GRID_S = 1 / 40
 """About how far the starts of rooms of one rate are apart."""
 MAX_REPLAYED = 2
 """Late ticks that are made up for: a room that stands behind another's long tick loses none by it."""

@@ -142,7 +142,8 @@ class View:
 
     def keeps_up(self, version: int) -> bool:
         """Whether it has a sight, and holds all that it saw at the version before."""
-        return not self.fresh and self.version == version - 1 and self.budget is None and not self._behind
+        is_one_behind = not self.fresh and self.version == version - 1
+        return self.sight is not None and is_one_behind and self.budget is None and not self._behind
 
     def note(self, flush: Flush) -> None:
         """Take in what a flush means for this client: to be called for every flush, before its update."""

@@ -35,6 +35,7 @@ from playhall.engine.outputs import (
 )
 from playhall.engine.packing import unpack_groups
 from playhall.engine.schema import FIRST_PRESENCE_ID, PRIVATE_ID
+from playhall.engine.updates import LAST_PART, UPDATE
 from playhall.room import Connection, Entity, Interest, Json, Limit, Room, Schema, owner_only, u8, writable
 
 pytestmark = pytest.mark.ledger("OWN-14", "OWN-15", "OWN-17", "OWN-18")
@@ -458,3 +459,18 @@ TestFoggyTables = FoggyTables.TestCase
 TestTables.settings = TestFoggyTables.settings = settings(
     max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+def test_who_missed_a_flush_is_told_of_an_own_new_entity_in_one_part() -> None:
+    """It shares nothing with others then, so what is for owners only need not stand apart."""
+    tables = Tables()
+    tables.drop(name="ann", noticed=True)
+    tables.the_next_connections_are_slow(credit=1)
+    tables.tick_with_all(name="ann")
+    tables.replace(id=2, kind=Piece, owner="ann")
+    tables.tick_with_all(name="bob")
+    tables.tick_with_all(name="ann")
+    (update,) = tables.players["ann"].down
+    assert update[0] == UPDATE
+    assert update[1] & LAST_PART
+    tables.teardown()

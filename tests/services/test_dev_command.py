@@ -62,11 +62,15 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
 
 
 def launch(game: Path, log: Path, *under: str, **environment: str) -> subprocess.Popen[bytes]:
-    """Start it, under another command perhaps, and do not wait for anything."""
+    """Start it, under another command perhaps, and do not wait for anything.
+
+    Its signals are those that a terminal gives, also where these tests run in the background of a script.
+    """
+    signals = ["env", "--default-signal=HUP,INT"]
     with log.open("wb") as out:
         return subprocess.Popen(
-            [*under, PLAYHALL, "dev", game, "--port", "0"], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-            env={**os.environ, **environment}, process_group=0,
+            [*signals, *under, PLAYHALL, "dev", game, "--port", "0"], stdin=subprocess.DEVNULL, stdout=out,
+            stderr=out, env={**os.environ, **environment}, process_group=0,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import picows
 import pytest
 
 from playhall.engine import backend
-from playhall.engine.backend import Intake
+from playhall.engine.backend import Downlink, Intake, Lane
 from playhall.engine.packing import Group, pack_down
 from playhall.sockets import CAN_POLL, plain
 
@@ -205,16 +205,14 @@ def test_nothing_follows_a_close(twin: Any, pair: tuple[socket.socket, socket.so
         theirs.recv(1)
 
 
-@pytest.mark.skipif(len(TWINS) < 2, reason="there is no native engine")
-def test_a_native_lane_writes_by_its_port(pair: tuple[socket.socket, socket.socket]) -> None:
+@each_twin
+def test_a_lane_writes_by_its_port(twin: Any, pair: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = pair
-    packing = import_module("playhall.engine.native.packing")
     below = Below(ours)
-    lane = packing.Lane(
-        TWINS[1].Port(below, below, ours.fileno()), pytest.fail, pytest.fail, lambda now: None
-    )
+    never: Any = pytest.fail
+    lane = Lane(twin.Port(below, below, ours.fileno()), never, never, lambda now: None)
     lane.generation, lane.live, lane.spare = 7, True, 100_000
-    downlink = packing.Downlink({5: 300}, 1000)
+    downlink = Downlink({5: 300}, 1000)
     downlink.lanes[1] = lane
     body = b"body" * 50
     run = down([1], [b"\x05a"], body) + down([2, 1], [b"\x05no", b"\x05each"], b"")

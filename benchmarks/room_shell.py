@@ -18,13 +18,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from measuring import join_request
+
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.api.statestore.v1 import statestore_pb2 as store_pb
 from playhall.engine.core import RoomCore
-from playhall.engine.frames import Message, Resume, encode_client
+from playhall.engine.frames import Message, encode_client
 from playhall.engine.outputs import (
     FramesOut,
-    JoinRequest,
     Now,
     Output,
     RecordOut,
@@ -201,25 +202,10 @@ class SmallBench(Bench):
     def _start(self, room: RunningRoom, links: range) -> None:
         room.start(None, WakeInfo())
         for link in links:
-            room.join(HIGH | link, _request(link))
+            room.join(HIGH | link, join_request(link, Small.schema.hash, "small"))
+        assert room.connections == len(links)
         # The shard has what it was sent so far, and what it says of itself is up to date.
         self.host.scheduler.start(room, RATE, 0.0)
-
-
-def _request(link: int) -> JoinRequest:
-    return JoinRequest(
-        player=f"player-{link}",
-        meta=None,
-        schema_hash=Small.schema.hash,
-        session=b"%d" % link,
-        attempt=0,
-        connected_at_ms=link,
-        was_joined=False,
-        resume=Resume(0, 0, 0, full=False, held=()),
-        connection_id=f"c{link}",
-        room_type="small",
-        credit_bytes=256 * 1024 * 1024,
-    )
 
 
 def use_caches() -> None:

@@ -18,12 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from measuring import join_request
+
 from playhall.engine.core import RoomCore
-from playhall.engine.frames import Message, Resume, encode_client
+from playhall.engine.frames import Message, encode_client
 from playhall.engine.outputs import (
     BaseOut,
     FramesOut,
-    JoinRequest,
     Now,
     Output,
     RecordOut,
@@ -54,7 +55,7 @@ class Hall:
         self.core.start(None, WakeInfo(), self.now)
         self.carry_out()
         for link in self.links:
-            self.core.join(link, _request(link), self.now)
+            self.core.join(link, join_request(link, Small.schema.hash, "small"), self.now)
             self.carry_out()
         assert self.core.connection_count == LINKS
 
@@ -82,22 +83,6 @@ class Hall:
             if type(output) is RecordOut:
                 self.core.durable(output.version, self.now)
         return outputs
-
-
-def _request(link: int) -> JoinRequest:
-    return JoinRequest(
-        player=f"player-{link}",
-        meta=None,
-        schema_hash=Small.schema.hash,
-        session=b"%d" % link,
-        attempt=0,
-        connected_at_ms=link,
-        was_joined=False,
-        resume=Resume(0, 0, 0, full=False, held=()),
-        connection_id=f"c{link}",
-        room_type="small",
-        credit_bytes=256 * 1024,
-    )
 
 
 class Bench:

@@ -72,7 +72,7 @@ class Stage:
             raise RuntimeError(f"the room of the benchmark is {status}")
 
 
-def join_request(link: int, schema_hash: Any) -> JoinRequest:
+def join_request(link: int, schema_hash: Any, room_type: str = "") -> JoinRequest:
     """A player who was not there before, with credit for all that the room sends."""
     return JoinRequest(
         player=f"p{link}",
@@ -84,7 +84,7 @@ def join_request(link: int, schema_hash: Any) -> JoinRequest:
         was_joined=False,
         resume=Resume(0, 0, 0, full=False, held=()),
         connection_id=f"c{link}",
-        room_type="",
+        room_type=room_type,
         credit_bytes=2**40,
     )
 

@@ -51,6 +51,7 @@ check: ready ## Check style, types, the dependency law, the contract and the led
 	$(BIN)/mypy $(PACKAGES) tools tests conftest.py
 	@set -e; for example in $(EXAMPLES); do echo "mypy $$example"; \
 	  (cd examples && ../$(BIN)/mypy --config-file ../pyproject.toml -p $$(basename $$example)); done
+	cd benchmarks && MYPYPATH=.:peers ../$(BIN)/mypy --config-file ../pyproject.toml .
 	$(if $(wildcard tests/typing),$(BIN)/pyright tests/typing)
 	$(if $(wildcard tests/typing),$(BIN)/mypy $(wildcard tests/typing/*.py))
 	$(BIN)/lint-imports

@@ -131,7 +131,7 @@ class Recorder(picows.WSListener):
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         if frame.msg_type == picows.WSMsgType.CLOSE:
-            self.code = int(frame.get_close_code())
+            self.code = frame.get_close_code().value
             transport.disconnect()
             return
         data = frame.get_payload_as_bytes()

@@ -26,6 +26,7 @@ class Broadcast(Room):
     def on_message(self, conn: Connection, message: Message) -> None:
         match message:
             case {"type": "move", "dx": int() | float() as dx, "dy": int() | float() as dy}:
+                assert isinstance(message, dict)  # mypy does not see it
                 player = self.entities.first(self.player_kind, owner=conn.player)
                 if player is not None:
                     player.dx, player.dy = dx, dy

@@ -112,7 +112,7 @@ def test_rooms_that_come_and_go_leave_memory_as_it_was() -> None:
         return resident() - before
 
     fill(100)
-    # A table of any of them, kept, would be some 20 KiB: 2 MB in every round. A round by itself may grow, as the
+    # A table of any of them, kept, would be some 20 KiB: 2 MB in every round. One round may grow, as the
     # allocator takes pages when it likes.
     assert min(grown_by(100) for _ in range(5)) < 500_000
 

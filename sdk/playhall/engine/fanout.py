@@ -17,7 +17,9 @@ if TYPE_CHECKING or not native:
     from playhall.engine.sync import Sync
     from playhall.engine.views import Sight, View
 else:
-    from playhall.engine.native.fanout import Link, Outbox, Sight, Sync, View
+    from playhall.engine.native.links import Link, Outbox
+    from playhall.engine.native.sync import Sync
+    from playhall.engine.native.views import Sight, View
 
 __all__ = ["Link", "Look", "Outbox", "Sight", "Sync", "View", "grid_look"]
 

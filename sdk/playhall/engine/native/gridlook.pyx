@@ -19,7 +19,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from playhall.engine.native.fanout cimport Link, RowSet, Sight, View, ensure, has_row
+from playhall.engine.native.links cimport Link
 from playhall.engine.native.tables cimport (
     CODE_F32,
     HIDDEN,
@@ -36,9 +36,9 @@ from playhall.engine.native.tables cimport (
     ctz64,
     has_bit,
     number_at,
-    popcount64,
     set_bit,
 )
+from playhall.engine.native.views cimport RowSet, Sight, View, ensure, has_row
 
 from playhall.engine.tracking import Scope
 
@@ -55,8 +55,6 @@ cdef extern from "looks.h" nogil:
 __all__ = ["GridLook"]
 
 cdef object _SHARED = Scope.SHARED
-cdef object _PRIVATE = Scope.PRIVATE
-cdef object _HIDDEN = Scope.HIDDEN
 
 cdef enum:
     MOST_AXES = 3

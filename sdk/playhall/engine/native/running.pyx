@@ -15,7 +15,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
-from playhall.engine.native.fanout cimport Link, Outbox
+from playhall.engine.native.links cimport Link, Outbox
 
 from playhall.engine import timers as pure
 from playhall.engine.framelog import MAX_BYTES, MAX_MESSAGES

@@ -1,4 +1,4 @@
-/* Loops of fanout.pyx over what one client holds and sees.
+/* Loops of sync.pyx over what one client holds and sees.
 
    Most words of these bitmaps have a bit or two, which no branch predictor can follow. So each word is taken
    apart by the same few steps, whatever is in it, and what these wrote too much is written over by the next. */

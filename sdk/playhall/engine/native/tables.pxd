@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Tables: the entities of one kind in memory, as C loops see them. The seam for fanout, gridlook and rings.
+"""Tables: the entities of one kind in memory, as C loops see them. The seam for all that reads them.
 
 A `Table` is the struct in a `KindTable`: columns by field, stamps by field, and what there is by row. A row is
 an entity's from the moment it is added; that of a removed one is free again only when the flush after the one

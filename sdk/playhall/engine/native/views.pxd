@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""What links hold and see as C loops read it: bitmaps by kind and row. The seam for gridlook."""
+"""What links hold and see as C loops read it: bitmaps by kind and row. The seam for sync and gridlook."""
 
 from cpython.mem cimport PyMem_Realloc
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
-from playhall.engine.native.tables cimport Tracked, Tracker
+from playhall.engine.native.tables cimport HIDDEN, PRIVATE, Table, Tracked, Tracker
 
 
 cdef inline int ensure(void** array, size_t* cap, size_t count, size_t size) except -1:
@@ -86,32 +86,10 @@ cdef class View:
     cdef int add_step(self, object lack, Tracked tracked, bint held) except -1
 
 
-cdef class Outbox:
-    cdef long long credit, total_sent, total_drained
-    cdef object waiting  # a deque; None where nothing ever waited
-    cdef Py_ssize_t waiting_count
-    cdef object since
-    cdef public Py_ssize_t waiting_bytes
-    cdef public bint held
-
-    cdef inline bint may_send(self) noexcept:
-        return (
-            not self.held
-            and not self.waiting_count
-            and self.credit > self.total_sent - self.total_drained
-        )
+cdef inline bint is_up_to_date(View view, uint32_t version) noexcept:
+    """As `View.keeps_up`."""
+    return view.is_behind(version) and view.budget is None and not view.behind
 
 
-cdef class Link:
-    cdef readonly uint64_t number
-    cdef readonly str player
-    cdef public object conn
-    cdef public View view
-    cdef public Outbox outbox
-    cdef readonly object session, attempt, connected_at_ms
-    cdef object _state
-    cdef bint joined
-    cdef public list inbox
-    cdef public Py_ssize_t inbox_bytes
-    cdef public bint brought_presence
-    cdef public set warned
+cdef inline bint is_public(const Table* t) noexcept:
+    return t.sharing != HIDDEN and t.sharing != PRIVATE

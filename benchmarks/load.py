@@ -49,8 +49,8 @@ RATE_HZ = 20
 SETTLE_S = 3.0
 LATE_MS = 50.0
 GROWTH = 0.05
-# By then all that is kept is full: a minute of times and the rings of the inspector, and the state store's page cache
-# (16 MB: 75 s with 100 rooms, 210 s with one).
+# By then all that is kept is full: the inspector's minute of times and its rings, and the 16 MB page cache of
+# the state store.
 FILLED_S = 220.0
 SECONDS = 280.0
 PROJECT = "load"

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/load.py [SECONDS]
 
 Prints JSON lines: how late ticks start (p99 at most 50 ms), how the memory of each server process grows
-between second 220 and the end (at most 5 %), and how many clients hold another state than their room
+between second 280 and the end (at most 5 %), and how many clients hold another state than their room
 at the end.
 A few clients decode live with the real client; the rest record what they get, which is decoded after the run,
 so that this process does not take the CPU that it measures. Exits 1 where a limit is passed.
@@ -51,8 +51,8 @@ LATE_MS = 50.0
 GROWTH = 0.05
 # By then all that is kept is full: the inspector's minute of times and its rings, and the 16 MB page cache of
 # the state store.
-FILLED_S = 220.0
-SECONDS = 280.0
+FILLED_S = 280.0
+SECONDS = 330.0
 PROJECT = "load"
 
 

@@ -73,7 +73,7 @@ class Stream:
     def join(self, *arguments: Any) -> Link:
         return self.attachment.join(*arguments)
 
-    def blame(self, link: Link) -> Link:
+    def blame(self, link: Link) -> Link | None:
         return self.attachment.blame(link)
 
     def leave(self, link: Link, clean: bool) -> None:

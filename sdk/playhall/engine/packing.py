@@ -238,7 +238,7 @@ def by_room(run: bytes, high: int, rooms: Mapping[int, R]) -> dict[R, list[tuple
 
 
 class UpRun:
-    """A run under way. Dropped inputs leave holes, which are closed when they are the most of it."""
+    """A run under way. What is dropped leaves holes, which are closed when they are the most of it."""
 
     __slots__ = ("_at", "_data", "_holes", "frames")
 
@@ -278,6 +278,19 @@ class UpRun:
         if self._holes > len(data) // 2:
             self._close_holes()
         return dropped
+
+    def drop_link(self, link: int) -> None:
+        """Drop all that a link has in here."""
+        data, at = self._data, 0
+        while at < len(data):
+            number, size = _UP.unpack_from(data, at)
+            if number == link:
+                _U32.pack_into(data, at, 0)
+                self._holes += UP_HEADER + size
+                self.frames -= 1
+            at += UP_HEADER + size
+        if self._holes > len(data) // 2:
+            self._close_holes()
 
     def weigh(self, bytes_by_link: Counter[int]) -> None:
         """Add what each link has in here."""

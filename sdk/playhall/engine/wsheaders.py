@@ -99,8 +99,8 @@ class Reader(Protocol):
     def judged(self, verdict: int, frame: bytes, now: float) -> None:
         """The client sent a frame, of which the gate said this."""
 
-    def overflowed(self, now: float) -> None:
-        """The queue to the room host is full."""
+    def overflowed(self, frame: bytes, now: float) -> None:
+        """The queue to the room host has no place for a frame that may pass."""
 
     def oversized(self, now: float) -> None:
         """A frame is too large. Nothing more is read."""
@@ -176,7 +176,7 @@ class Guard:
         if verdict != FORWARD or gate.queue is None:
             self._reader.judged(verdict, frame, now)
         elif not gate.queue.push(gate.link, frame):
-            self._reader.overflowed(now)
+            self._reader.overflowed(frame, now)
 
     def _hand_on(self, data: memoryview) -> None:
         while data:

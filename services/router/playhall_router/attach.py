@@ -152,9 +152,12 @@ class Attachment:
         self.uplink.push_control(pb.Up(link=link.number, join=join))
         return link
 
-    def blame(self, link: Link) -> Link:
-        """Who filled the queue, when `link` found it full; to be closed."""
-        return self._links.get(self.uplink.worst(), link)
+    def blame(self, link: Link) -> Link | None:
+        """Drop what the worst has in the queue that `link` found full. Who that is, to be closed; None: who
+        is gone.
+        """
+        worst = self.uplink.drop_worst()
+        return self._links.get(worst) if worst else link
 
     def leave(self, link: Link, clean: bool) -> None:
         """The connection is gone."""

@@ -70,7 +70,7 @@ class AttachStream:
         """See Attachment.join."""
         return self.attachment.join(client, route, request)
 
-    def blame(self, link: Link) -> Link:
+    def blame(self, link: Link) -> Link | None:
         """See Attachment.blame."""
         return self.attachment.blame(link)
 

@@ -101,8 +101,7 @@ class Session:
         """The client sent a frame."""
         verdict = self._judge(frame, now)
         if verdict == FORWARD and (link := self.link) is not None:
-            if not link.forward(frame):
-                self._blame(link, now)
+            self._pass_on(link, frame, now)
             return
         self.judged(verdict, frame, now)
 
@@ -111,10 +110,9 @@ class Session:
         self.connection.judged(verdict, frame, now)
         self._carry_out(now)
 
-    def overflowed(self, now: float) -> None:
-        """The client sent a frame that the way to its room has no place for."""
-        if self.link is not None:
-            self._blame(self.link, now)
+    def overflowed(self, frame: bytes, now: float) -> None:
+        """The client sent a frame that the way to its room had no place for."""
+        self._forward(frame, now)
 
     def oversized(self, now: float) -> None:
         """The client began a frame that is too large."""
@@ -274,15 +272,16 @@ class Session:
                         self._end()
 
     def _forward(self, frame: bytes, now: float) -> None:
-        if self.link is not None and not self.link.forward(frame):
-            self._blame(self.link, now)
+        if self.link is not None:
+            self._pass_on(self.link, frame, now)
 
-    def _blame(self, link: Link, now: float) -> None:
-        """Close whoever filled the way to the host that `link` found full."""
-        if self._stream is not None:
+    def _pass_on(self, link: Link, frame: bytes, now: float) -> None:
+        """Queue a frame, at the cost of who has most in the queue, where it is full."""
+        while not link.ended and not link.forward(frame) and self._stream is not None:
             blamed = self._stream.blame(link)
-            self._stream.leave(blamed, clean=False)
-            blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
+            if blamed is not None:
+                self._stream.leave(blamed, clean=False)
+                blamed.client.closed(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up", 0, now)
 
     def _join(self, output: Join, now: float) -> None:
         found = self._owner.stream_for(self)

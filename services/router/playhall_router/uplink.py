@@ -1,13 +1,13 @@
 """What waits to go up to one room host process: bounded, and cut into batches.
 
 When it is full the oldest inputs go first: a newer one repeats them or stands for them. Then nothing more
-fits, and whoever filled it most is to blame.
+fits, and whoever filled it most is to blame: all of theirs goes, so that others are not closed for it.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from playhall.api.roomhost.v1 import roomhost_pb2 as pb
 from playhall.engine.backend import UpQueue, UpRun
@@ -79,15 +79,22 @@ class Uplink(UpQueue):
         self.size -= taken
         return ups
 
-    def worst(self) -> int:
-        """The link with the most bytes in here; 0 when it is empty."""
+    def drop_worst(self) -> int:
+        """Drop all frames of the link with the most bytes of them in here, and say whose they were; 0: there
+        are none.
+        """
         bytes_by_link: Counter[int] = Counter()
-        for item in self._items:
-            if isinstance(item, UpRun):
-                item.weigh(bytes_by_link)
-            else:
-                bytes_by_link[item.link] += _control_size(item)
-        return bytes_by_link.most_common(1)[0][0] if bytes_by_link else 0
+        for run in self._runs():
+            run.weigh(bytes_by_link)
+        if not bytes_by_link:
+            return 0
+        worst = max(bytes_by_link, key=bytes_by_link.__getitem__)
+        for run in self._runs():
+            before = run.size
+            run.drop_link(worst)
+            self.size -= before - run.size
+        self._forget_empty()
+        return worst
 
     def _append(self, item: UpRun | pb.Up) -> None:
         first = not self._items
@@ -97,19 +104,24 @@ class Uplink(UpQueue):
 
     def _drop_inputs(self, needed: int) -> bool:
         emptied = False
-        for item in self._items:
+        for run in self._runs():
             if self.size + needed <= self._max:
                 break
-            if isinstance(item, UpRun):
-                before = item.size
-                self.dropped += item.drop_inputs(self.size + needed - self._max)
-                self.size -= before - item.size
-                emptied = emptied or not item.frames
+            before = run.size
+            self.dropped += run.drop_inputs(self.size + needed - self._max)
+            self.size -= before - run.size
+            emptied = emptied or not run.frames
         if emptied:
-            self._items = deque(item for item in self._items if isinstance(item, pb.Up) or item.frames)
-            if self.run is not None and not self.run.frames:
-                self.run = None
+            self._forget_empty()
         return self.size + needed <= self._max
+
+    def _runs(self) -> Iterator[UpRun]:
+        return (item for item in self._items if isinstance(item, UpRun))
+
+    def _forget_empty(self) -> None:
+        self._items = deque(item for item in self._items if isinstance(item, pb.Up) or item.frames)
+        if self.run is not None and not self.run.frames:
+            self.run = None
 
 
 def _control_size(up: pb.Up) -> int:

@@ -292,12 +292,13 @@ def test_both_hand_what_comes_up_to_rooms_alike(
 up_steps = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 3), st.booleans(), st.integers(0, 300)),
     st.tuples(st.just("drop"), st.integers(1, 700)),
+    st.tuples(st.just("drop_link"), st.integers(1, 4)),
     st.tuples(st.just("take")),
 )
 
 
 @given(st.lists(up_steps, max_size=60))
-def test_both_drop_the_oldest_inputs_and_nothing_else(steps: list[Any]) -> None:
+def test_both_drop_the_oldest_inputs_or_all_of_a_link_and_nothing_else(steps: list[Any]) -> None:
     same(lambda twin: drive(twin.UpRun(), steps), PACKING)
 
 
@@ -320,6 +321,9 @@ def drive(run: Any, steps: list[Any]) -> list[Any]:
                     dropped += 1
             said.append(run.drop_inputs(told[0]))
             assert said[-1] == dropped
+        elif step == "drop_link":
+            run.drop_link(told[0])
+            kept = [each for each in kept if each[0] != told[0]]
         else:
             said.append(run.take())
             assert packing.read_up(said[-1]) == kept
@@ -442,8 +446,8 @@ class Reader:
         if verdict != gate.CONTROL:
             self.gate.open = False
 
-    def overflowed(self, now: float) -> None:
-        self.said.append(("overflowed", now))
+    def overflowed(self, frame: bytes, now: float) -> None:
+        self.said.append(("overflowed", frame, now))
 
     def oversized(self, now: float) -> None:
         self.said.append(("oversized", now))
@@ -557,7 +561,7 @@ def test_who_is_told_of_frames_that_may_not_pass(twin: Any, queues: Any) -> None
     assert client.said[0] == ("judged", gate.UNKNOWN, b"\x07", 2.0)
     client = Guarded(twin, queues, room=10)
     client.feed(websocket(b"\x05hi"), [100])
-    assert (client.said, client.queued()) == ([("overflowed", 2.0)], [])
+    assert (client.said, client.queued()) == ([("overflowed", b"\x05hi", 2.0)], [])
 
 
 @each_engine

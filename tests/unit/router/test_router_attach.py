@@ -299,15 +299,27 @@ def test_what_drains_later_is_reported_without_anything_more_coming_down(attachm
     assert not attachment.owes_credit
 
 
-def test_a_full_queue_blames_who_filled_it(attachment: Attachment) -> None:
+def test_a_full_queue_blames_who_filled_it_and_is_free_of_theirs(attachment: Attachment) -> None:
     _, little = join(attachment)
     _, much = join(attachment)
     large = b"\x05" + bytes(65_000)
     while much.forward(large):
         pass
-    assert attachment.blame(much) is much
     assert not little.forward(large)
     assert attachment.blame(little) is much
+    assert little.forward(large)
+    assert attachment.uplink.size < 2 * len(large)
+
+
+def test_who_filled_the_queue_and_left_is_blamed_no_more(attachment: Attachment) -> None:
+    _, little = join(attachment)
+    _, much = join(attachment)
+    large = b"\x05" + bytes(65_000)
+    while much.forward(large):
+        pass
+    attachment.leave(much, clean=True)
+    assert attachment.blame(little) is None
+    assert little.forward(large)
 
 
 def group(generation: int, links: list[int], heads: list[bytes], body: bytes, unreliable: bool) -> pb.Down:

@@ -95,7 +95,7 @@ class Reader:
     def judged(self, verdict: int, frame: bytes, now: float) -> None:
         self.calls.append("judged")
 
-    def overflowed(self, now: float) -> None:
+    def overflowed(self, frame: bytes, now: float) -> None:
         self.calls.append("overflowed")
 
     def oversized(self, now: float) -> None:

@@ -16,6 +16,7 @@ from playhall_router.connection import State
 from playhall_router.outbound import HARD_BYTES, STALL_S
 from playhall_router.session import Session
 from playhall_router.tokens import Identity
+from playhall_router.uplink import MAX_BYTES
 from playhall_router.wake import Route
 from tests.support.link_frames import down_frames, frames_up
 
@@ -67,7 +68,7 @@ class FakeStream:
     def join(self, *arguments: Any) -> Link:
         return self.attachment.join(*arguments)
 
-    def blame(self, link: Link) -> Link:
+    def blame(self, link: Link) -> Link | None:
         return self.attachment.blame(link)
 
     def leave(self, link: Link, clean: bool) -> None:
@@ -77,8 +78,8 @@ class FakeStream:
 class Stand:
     """The owner of one session."""
 
-    def __init__(self) -> None:
-        self.stream = FakeStream()
+    def __init__(self, stream: FakeStream | None = None) -> None:
+        self.stream = stream or FakeStream()
         self.wire = FakeWire()
         self.route: Route | None = ROUTE
         self.calls: list[str] = []
@@ -128,6 +129,11 @@ class Stand:
         batch = self.stream.attachment.batch(0.0)
         return list(batch.items) if batch is not None else []
 
+    def come_in(self) -> None:
+        self.send(HELLO, NOTHING)
+        self.hear(joined=pb.Joined(room_no=1, version=1, tick=9, tick_rate=20))
+        assert self.session.connection.state is State.JOINED
+
 
 @pytest.fixture
 def stand() -> Stand:
@@ -135,9 +141,7 @@ def stand() -> Stand:
     stand = Stand()
     welcome = pb.AttachWelcome(host_id="host-a")
     stand.stream.attachment.received(pb.AttachResponse(welcome=welcome), 0.0)
-    stand.send(HELLO, NOTHING)
-    stand.hear(joined=pb.Joined(room_no=1, version=1, tick=9, tick_rate=20))
-    assert stand.session.connection.state is State.JOINED
+    stand.come_in()
     return stand
 
 
@@ -233,6 +237,23 @@ def test_a_slow_client_gets_its_credit_as_it_reads(stand: Stand) -> None:
         reports += batch.drained_bytes if batch is not None else []
     assert reports == [len(part) - 40_000, len(part) - 20_000, len(part)]
     assert stand.stream.told == 3
+
+
+def test_one_who_floods_a_host_that_reads_nothing_is_closed_and_nobody_else(stand: Stand) -> None:
+    flooder = Stand(stand.stream)
+    flooder.come_in()
+    stand.ups()
+    small, large = frames.encode_client(frames.Message("hi")), b"\x05" + bytes(65_000)
+    for number in range(1, 101):
+        stand.send(small, now=number)
+        flooder.send(large, now=number)
+        assert stand.wire.closes == []
+        assert stand.stream.attachment.uplink.size <= MAX_BYTES
+    assert flooder.wire.closes == [(CloseCode.LIMIT_EXCEEDED, "the room host does not keep up")]
+    queued = []
+    while ups := stand.ups():
+        queued += [frame for _, frame in frames_up(ups)]
+    assert queued == [small] * 100
 
 
 def test_who_was_in_is_asked_in_before_newcomers(stand: Stand) -> None:

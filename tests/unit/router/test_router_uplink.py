@@ -76,16 +76,28 @@ def test_runs_of_which_nothing_is_left_are_gone() -> None:
     assert batches == [[5, 6], [7, 8], [9]]
 
 
-def test_without_inputs_to_drop_it_refuses_and_names_the_worst() -> None:
+def test_without_inputs_to_drop_it_refuses_and_drops_the_worst() -> None:
     uplink = Uplink(500)
     for link in (1, 2, 2, 2, 1):
         assert uplink.push(link, MESSAGE)
     assert not uplink.push(1, MESSAGE)
     assert not uplink.push(1, INPUT)
-    assert uplink.worst() == 2
+    assert uplink.drop_worst() == 2
+    assert (len(uplink), uplink.size) == (2, 200)
     uplink.push_control(LEAVE)
-    assert links(uplink.take()) == [1, 2, 2, 2, 1, 9]
-    assert uplink.worst() == 0
+    assert uplink.push(1, INPUT)
+    assert links(uplink.take()) == [1, 1, 9, 1]
+    assert uplink.drop_worst() == 0
+
+
+def test_what_is_no_frame_is_neither_dropped_nor_the_worst() -> None:
+    uplink = Uplink(500, 200)
+    for _ in range(8):
+        uplink.push_control(LEAVE)
+    uplink.push(1, MESSAGE)
+    assert [uplink.drop_worst(), uplink.drop_worst()] == [1, 0]
+    assert uplink.push(2, MESSAGE)
+    assert links(uplink.take()) == [9] * 8 + [2]
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 400), st.booleans()), max_size=60), st.data())

@@ -255,7 +255,7 @@ cdef class Guard:
         if verdict != FORWARD or self.gate.queue is None:
             self.reader.judged(verdict, PyBytes_FromStringAndSize(<const char*> frame, size), now)
         elif not self.gate.queue.put(self.gate.link, <const char*> frame, size):
-            self.reader.overflowed(now)
+            self.reader.overflowed(PyBytes_FromStringAndSize(<const char*> frame, size), now)
         return 0
 
     cdef int hand_on(self, const unsigned char* data, Py_ssize_t size) except -1:

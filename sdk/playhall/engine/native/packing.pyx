@@ -469,6 +469,19 @@ cdef class UpRun(Buffer):
             self.close_holes()
         return dropped
 
+    def drop_link(self, uint32_t link):
+        """See packing.UpRun.drop_link."""
+        cdef Py_ssize_t size, at = 0
+        while at < self.length:
+            size = get_u32(<Bytes> self.data + at + 4)
+            if get_u32(<Bytes> self.data + at) == link:
+                put_u32(self.data + at, 0)
+                self.holes += UP_START + size
+                self.frames -= 1
+            at += UP_START + size
+        if self.holes > self.length // 2:
+            self.close_holes()
+
     def weigh(self, bytes_by_link):
         """See packing.UpRun.weigh."""
         cdef Py_ssize_t size, at = 0

@@ -234,7 +234,7 @@ async def scenario(name: str, rooms: int, players: int, seconds: float) -> bool:
         early: dict[str, int] = {}
 
         async def sample() -> None:
-            await asyncio.sleep(min(FILLED_S, seconds / 2))
+            await asyncio.sleep(FILLED_S if seconds > FILLED_S else seconds / 2)
             early.update({n: p.memory_info().rss for n, p in served.children().items()})
 
         sampling = asyncio.create_task(sample())
